@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
-from hardware.kernel_shapes import NotNegative, with_shapes
+from hardware.kernels.shapes import NotNegative, with_shapes
 from hardware.measured import Fraction, Measured, Positive
 from hardware.networks import NetworkCalibration, network, networks
 from hardware.reading.files import (
@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 _FOLDER = "calibration"
-_NOT_GPUS = frozenset({"formats", "host", "kernels", "network", "nccl"})
+_NOT_GPUS = frozenset({"formats", "host", "kernels", "network", "nccl", "scans"})
 _OWN = frozenset({"name", "base", "transferred", "borrowed", "scale_up_on"})
 """Fields that a base does not hand down."""
 
@@ -327,6 +327,7 @@ def _check_file(name: str) -> object:
         "nccl": "NCCL's",
         "formats": "the formats'",
         "kernels": "the products'",
+        "scans": "the scans'",
     }
     if whose := owners.get(name):
         raise CatalogError(f"{find(_FOLDER, name)}: {whose} constants are not replaced")

@@ -247,7 +247,7 @@ def resolve_cluster(spec: ClusterSpec) -> Cluster:
     if spec.pools:
         pools = tuple(map(resolve_cluster, spec.pools))
         return replace(pools[0], spec=spec, pools=pools)
-    its_node = node(spec.node)
+    its_node = _as_used(node(spec.node), spec)
     its_gpu = gpu(its_node.gpu)
     return _checked(
         Cluster(
@@ -259,6 +259,42 @@ def resolve_cluster(spec: ClusterSpec) -> Cluster:
             host_link=link(its_gpu.host_link),
         ),
     )
+
+
+def _as_used(its: NodeSpec, spec: ClusterSpec) -> NodeSpec:
+    """The node with the GPUs and NICs that a cluster has of it."""
+    whole = its.gpus_per_node
+    size = spec.gpus_per_node or whole
+    if size > whole:
+        raise ValueError(
+            f"{spec.name}: gpus_per_node: a {its.name} has {whole} GPUs; given {size}",
+        )
+    nic = link(spec.nic or its.nic)
+    if nic.kind != "scale-out":
+        raise ValueError(
+            f"{spec.name}: nic: {nic.name} is a {nic.kind} link; a scale-out link is "
+            "needed",
+        )
+    changed: dict[str, object] = {"nic": nic.name}
+    if size < whole:
+        changed |= _share(its, size)
+    if spec.nics_per_node:
+        changed["nics_per_node"] = spec.nics_per_node
+    return its.model_copy(update=changed)
+
+
+def _share(its: NodeSpec, size: int) -> dict[str, object]:
+    """Fields of a node that a cluster has some GPUs of, in proportion to them."""
+    whole = its.gpus_per_node
+    rates = ("host_memory", "nvme_capacity", "max_power")
+    counts = ("nics_per_node", "nvme_drives")
+    given = {name: getattr(its, name) for name in (*rates, *counts)}
+    share: dict[str, object] = {
+        name: value * size / whole for name, value in given.items() if value
+    }
+    share |= {n: max(given[n] * size // whole, 1) for n in counts if given[n]}
+    domain = its.scale_up_domain // whole * size
+    return share | {"gpus_per_node": size, "scale_up_domain": domain}
 
 
 def _checked(cluster: Cluster) -> Cluster:

@@ -9,6 +9,8 @@ from pydantic import (
     Field,
     NonNegativeInt,
     PositiveInt,
+    SerializerFunctionWrapHandler,
+    model_serializer,
     model_validator,
 )
 
@@ -64,6 +66,8 @@ class JoinSpec(BaseModel):
 
 MOST_NODES = 1_000_000
 """Nodes of the largest cluster that is looked at. [1]"""
+OF_NODES = ("gpus_per_node", "nic", "nics_per_node")
+"""Fields of a cluster that replace its node's. [text]"""
 
 
 class ClusterSpec(Sourced):
@@ -75,6 +79,10 @@ class ClusterSpec(Sourced):
         tiers: From the leaf outward; above the last one a non-blocking core. [-]
         rail_optimised: NIC i of every node of a leaf unit meets one switch. [-]
         partial: A job may use part of a node. [-]
+        gpus_per_node: GPUs of each node that the cluster has, where it has part of
+            every node: NICs, host memory and drives are shared in proportion. [1]
+        nic: Name of the scale-out link of one NIC, in place of the node's. [-]
+        nics_per_node: NICs for training traffic, in place of the node's. [1]
         out_of_service: Nodes that run nothing: the last so many, or those listed,
             counted from 0. [1]
         pools: Of a mixed fleet, clusters of one kind of node each. `node` is then the
@@ -88,6 +96,9 @@ class ClusterSpec(Sourced):
     tiers: tuple[TierSpec, ...] = ()
     rail_optimised: bool = False
     partial: bool = False
+    gpus_per_node: PositiveInt | None = None
+    nic: str | None = None
+    nics_per_node: PositiveInt | None = None
     pools: tuple["ClusterSpec", ...] = ()
     join: JoinSpec = JoinSpec()
 
@@ -118,10 +129,11 @@ class ClusterSpec(Sourced):
             )
         sums = self.pools[0].node, sum(pool.nodes for pool in self.pools)
         own = self.tiers or self.dead or any(pool.pools for pool in self.pools)
-        if own or sums != (self.node, self.nodes):
+        changed = any(getattr(self, name) is not None for name in OF_NODES)
+        if own or changed or sums != (self.node, self.nodes):
             raise ValueError(
-                f"{self.name}: node, nodes, tiers and out_of_service belong in each of "
-                "the pools, which have no pools themselves",
+                f"{self.name}: node, nodes, tiers, out_of_service and the fields of "
+                "nodes belong in each of the pools, which have no pools themselves",
             )
         return self
 
@@ -170,6 +182,16 @@ class ClusterSpec(Sourced):
                 f"nodes of {self.nodes}; at most {self.nodes - 1} can be missing",
             )
         return self
+
+    @model_serializer(mode="wrap")
+    def _without_silent_fields(
+        self,
+        handler: SerializerFunctionWrapHandler,
+    ) -> dict[str, Any]:
+        """Leave out fields of nodes that say nothing."""
+        fields: dict[str, Any] = handler(self)
+        silent = {name for name in OF_NODES if fields.get(name) is None}
+        return {name: value for name, value in fields.items() if name not in silent}
 
     @property
     def in_service(self) -> int:

@@ -19,6 +19,8 @@ from hardware.reading.money import Price, PriceField
 from hardware.reading.units import KgPerKwh, Seconds, UsdPerKwh, UsdPerKwMonth
 
 _FOLDER, _RUNNING = "prices", "running"
+ENOUGH = 3
+"""Quotes that a median should rest on. [1]"""
 Value = TypeVar("Value")
 
 
@@ -207,6 +209,8 @@ def gpu_prices(gpu_name: str) -> GpuPrices:
 def rental(gpu_name: str) -> Quote | None:
     """Price of an hour of a GPU: the median of the newest year's quotes.
 
+    Where the newest year has fewer than `ENOUGH` quotes, older ones join, newest first.
+
     Args:
         gpu_name: Name of a GPU. [-]
 
@@ -246,9 +250,12 @@ def purchase(gpu_name: str, *, gpus: int, gpus_per_node: int) -> Quote | None:
 
 
 def _newest(quotes: Sequence[Quoted]) -> list[Quoted]:
-    """Quotes of the newest year."""
-    year = max((quote.date[:4] for quote in quotes), default="")
-    return [quote for quote in quotes if quote.date[:4] == year]
+    """Quotes of the newest year, and older ones where these are fewer than enough."""
+    dates = sorted((quote.date for quote in quotes), reverse=True)
+    if not dates:
+        return []
+    since = min(dates[0][:4], dates[:ENOUGH][-1])
+    return [quote for quote in quotes if quote.date >= since]
 
 
 def _quote(amounts: Sequence[tuple[Quoted, float]], unit: Price) -> Quote:

@@ -16,7 +16,13 @@ from pydantic import (
 )
 
 from hardware.reading.names import Line, Name
-from hardware.reading.units import Bytes, BytesPerSecond, FlopPerSecond, Watts
+from hardware.reading.units import (
+    Bytes,
+    BytesPerSecond,
+    FlopPerSecond,
+    Hertz,
+    Watts,
+)
 
 Dtype = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "fp4"]
 """Number formats that a GPU has a peak rate for."""
@@ -107,6 +113,8 @@ class GpuSpec(_FullySourced):
         memory_capacity: Total that nvidia-smi shows. [B]
         memory_label: Memory on the label, in GB, where known. [B]
         memory_bandwidth: HBM peak. [B/s]
+        memory_bus: Data pins of the memory, where known. [1]
+        memory_pin: Rate of one pin, where known. [B/s]
         peak_bf16: Dense tensor peak with fp32 sums, None without bf16. [FLOP/s]
         peak_fp16: Dense tensor peak with fp32 sums, None without fp16. [FLOP/s]
         peak_fp8: Dense tensor peak, None without fp8 units. [FLOP/s]
@@ -114,11 +122,17 @@ class GpuSpec(_FullySourced):
         peak_tf32: Dense tensor peak, None without tf32. [FLOP/s]
         peak_fp32: Vector peak, None where not published. [FLOP/s]
         sm_count: Streaming multiprocessors, or the maker's counterpart. [1]
+        boost_clock: Clock of the tensor peaks, where known. [Hz]
         tdp: Most board or module power. [W]
         nvlink: Name of the scale-up link, or of the PCIe link without NVLink. [-]
         nvlink_bandwidth: Scale-up rate by the GPU's own datasheet, where known; must
             be the rate of `nvlink`. [B/s]
         host_link: Name of the link to host memory. [-]
+        called: Short names that mean this GPU among those of its family. [text]
+        usual_nodes: Names of the nodes that it usually comes in, the smallest first;
+            a count of GPUs without a node is meant in these. [-]
+        deviates: Field, or a pair `a/b`, that breaks a rule of its family, to the
+            reason. [text]
     """
 
     vendor: str
@@ -126,6 +140,8 @@ class GpuSpec(_FullySourced):
     memory_capacity: Bytes
     memory_label: Bytes | None = None
     memory_bandwidth: BytesPerSecond
+    memory_bus: PositiveInt | None = None
+    memory_pin: BytesPerSecond | None = None
     peak_bf16: FlopPerSecond | None
     peak_fp16: FlopPerSecond | None
     peak_fp8: FlopPerSecond | None = None
@@ -133,10 +149,23 @@ class GpuSpec(_FullySourced):
     peak_tf32: FlopPerSecond | None = None
     peak_fp32: FlopPerSecond | None = None
     sm_count: PositiveInt
+    boost_clock: Hertz | None = None
     tdp: Watts
     nvlink: str
     nvlink_bandwidth: BytesPerSecond | None = None
     host_link: str
+    called: tuple[Name, ...] = ()
+    usual_nodes: tuple[str, ...] = ()
+    deviates: Mapping[str, Line] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_usual_nodes_have_a_reason(self) -> Self:
+        """The choice of nodes has a reason of its own."""
+        if self.usual_nodes and "usual_nodes" not in self.sources:
+            raise ValueError(
+                f"{self.name}: no reason for usual_nodes; add one to `sources`",
+            )
+        return self
 
     @model_validator(mode="after")
     def _check_memory_is_that_of_the_label(self) -> Self:
@@ -190,6 +219,8 @@ class LinkSpec(_FullySourced):
         bandwidth: One direction, per GPU or per port, line rate. [B/s]
         links: Physical links that make up a link, where known; in a mesh, peers. [1]
         per_link: Line rate of one physical link, where known. [B/s]
+        module: GPUs of a module of a mesh that have a faster link to each other. [1]
+        module_link: Line rate between two GPUs of a module. [B/s]
     """
 
     kind: Literal["scale-up", "scale-out", "host"]
@@ -199,6 +230,8 @@ class LinkSpec(_FullySourced):
     bandwidth: BytesPerSecond
     links: PositiveInt | None = None
     per_link: BytesPerSecond | None = None
+    module: PositiveInt | None = None
+    module_link: BytesPerSecond | None = None
 
     @property
     def full_bandwidth(self) -> float:
@@ -239,6 +272,10 @@ class LinkSpec(_FullySourced):
             raise ValueError("topology mesh needs links (peers) and per_link")
         if self.topology != "bus" and not self.peer_to_peer:
             raise ValueError("peer_to_peer false is for a bus")
+        if (self.module is None) != (self.module_link is None):
+            raise ValueError("module and module_link are both given or neither")
+        if self.module is not None and self.topology != "mesh":
+            raise ValueError("module and module_link are for a mesh")
         return self
 
 

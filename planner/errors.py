@@ -26,6 +26,10 @@ class PlannerError(Exception):
     """A run that cannot go on; carries the exit code of the command line."""
 
     exit_code = 1
+    file: str | None = None
+    """File that is wrong, where one is. [text]"""
+    field: str | None = None
+    """Field or option that is wrong, as a dotted path, where one is. [text]"""
 
 
 class BadInputError(PlannerError):

@@ -8,6 +8,8 @@ from examples import examples
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
+from planner.cli.app import YOUNG
+
 gc.disable()  # until all tests are collected: nothing of theirs is garbage
 # Numbers in our own code are no examples: draws would depend on the modules that a
 # process has loaded, and every process would parse all of them.
@@ -37,8 +39,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """One flag writes the golden launch folders anew."""
+    """One flag writes goldens and shown outputs anew, with `-n0`."""
     parser.addoption("--rewrite-goldens", action="store_true", default=False)
+
+
+@pytest.fixture
+def rewriting(request: pytest.FixtureRequest) -> bool:
+    """True where goldens are written rather than compared."""
+    return bool(request.config.getoption("--rewrite-goldens"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -50,3 +58,4 @@ def pytest_collection_finish() -> None:
     """Look for garbage among what tests make alone."""
     gc.enable()
     gc.freeze()
+    gc.set_threshold(YOUNG)

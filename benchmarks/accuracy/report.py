@@ -8,6 +8,8 @@ from pathlib import Path
 
 import yaml
 
+from benchmarks.accuracy.chances import chances_section
+from benchmarks.accuracy.claims import claims_section
 from benchmarks.accuracy.contact_report import (
     contact_verdicts,
     contacts,
@@ -66,6 +68,8 @@ def report(done: Study) -> str:
             ranking=_ranking(all_ways),
             differences=_differences(done),
             comparison=_comparison(done),
+            chances=chances_section(),
+            claims=claims_section(),
             sources=_by_source(out, done),
             stacks=_stacks(done),
             archs=_archs(done),

@@ -13,7 +13,7 @@ from benchmarks.kernels.priced import product_rate
 from benchmarks.kernels.ratios import by_gpu
 from hardware.calibration import calibration
 from hardware.catalog import gpu
-from hardware.kernel_shapes import architectures
+from hardware.kernels.shapes import architectures
 
 HERE = Path(__file__).parent
 PAIRS = (

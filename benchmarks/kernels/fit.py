@@ -36,7 +36,7 @@ class Fitted(NamedTuple):
     loss: str
     """Form of the loss to last waves. [text]"""
     lost: float
-    """Its constant. [1]"""
+    """Constant of the loss. [1]"""
     ramp: float
     traffic: float
     overhead: float

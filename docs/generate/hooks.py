@@ -19,6 +19,7 @@ PAGES = {
     "benchmarks/accuracy/rows/README.md": "benchmarks/rows.md",
     "benchmarks/memory/README.md": "benchmarks/memory.md",
     "benchmarks/search/README.md": "benchmarks/search.md",
+    "benchmarks/whatif/README.md": "benchmarks/whatif.md",
     "benchmarks/search/gap.svg": "benchmarks/gap.svg",
     "benchmarks/search/growth.svg": "benchmarks/growth.svg",
 }

@@ -18,14 +18,16 @@ from pydantic import BaseModel
 
 from hardware.fleets import ClusterSpec
 from planner.cli import app
-from planner.cli.commands.predict import Prediction
 from planner.comparison.answer import Comparison
 from planner.comparison.purchase import PurchaseSpec
 from planner.evidence.accuracy.validation import Validation
 from planner.frameworks import FRAMEWORKS
+from planner.specs.answer.difference import Difference
 from planner.specs.answer.explanation import Explained
 from planner.specs.answer.memory import InferenceMemory, TrainingMemory
+from planner.specs.answer.prediction import Prediction
 from planner.specs.answer.result import Plan, Result
+from planner.specs.answer.size import SizeAnswer
 from planner.specs.job import JobSpec
 from planner.specs.layouts.context import TOLD
 
@@ -312,7 +314,16 @@ TABLES: dict[str, Callable[[], str]] = {
     "context-kinds": context_kinds,
     "answers": partial(
         written,
-        *(Result, Plan, Prediction, TrainingMemory, InferenceMemory, Explained),
+        *(
+            Result,
+            Plan,
+            Prediction,
+            TrainingMemory,
+            InferenceMemory,
+            Explained,
+            Difference,
+            SizeAnswer,
+        ),
     ),
     "comparison": partial(written, Comparison),
     "validation": partial(written, Validation),

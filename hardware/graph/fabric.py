@@ -29,6 +29,8 @@ class Fabric:
         tiers: (GPUs of a unit, oversubscription) per tier, leaf first. [1]
         mesh_link: Rate between two GPUs of a mesh, None where a switch or a bus
             joins the domain. [B/s]
+        module: GPUs of a module, whose links to each other are faster. [1]
+        module_link: Rate between two GPUs of a module. [B/s]
         staging: Rate into and out of host memory that the ranks of a domain share
             for their copies; infinite when copies do not go through it. [B/s]
         uneven: By level, the ranks of each unit, where a unit before the last is
@@ -41,6 +43,8 @@ class Fabric:
     nic_share: float
     tiers: tuple[tuple[int, float], ...]
     mesh_link: float | None = None
+    module: int = 1
+    module_link: float = 0.0
     staging: float = inf
     uneven: tuple[tuple[int, ...], ...] = ()
 
@@ -51,6 +55,19 @@ class Fabric:
         min(link rate, staging / domain); what plateaus are measured against.
         """
         return min(self.scale_up, self.staging / self.domain)
+
+    def peer_link(self, *, together: bool) -> float:
+        """Rate of the link between two GPUs of a domain.
+
+        Args:
+            together: Both sit in one module. [-]
+
+        Returns:
+            The rate; that of a GPU's link where a switch or a bus joins them. [B/s]
+        """
+        if self.mesh_link is None:
+            return self.scale_up
+        return self.module_link if together else self.mesh_link
 
     def size(self, level: int) -> int:
         """GPUs [1] of a whole unit of a level: 0 the domains, i + 1 tier i."""
@@ -109,6 +126,8 @@ def fabric_of(cluster: Cluster, gpus: int | None = None) -> Fabric:
         nic_share=cluster.nic_share,
         tiers=tuple((t.gpus, t.oversubscription) for t in cluster.spec.tiers),
         mesh_link=link.per_link if link.topology == "mesh" else None,
+        module=link.module or 1,
+        module_link=link.module_link or 0.0,
         # Each byte is written to host memory and read from it: half each way.
         staging=inf if link.peer_to_peer else domain * link.bandwidth / 2,
         uneven=_uneven(cluster, used),

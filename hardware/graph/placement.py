@@ -11,10 +11,11 @@ unit's GPUs * NIC share / oversubscription, for all rings that cross them togeth
 unit that the cluster fills in part brings uplinks for the GPUs it has.
 
 Inside a domain a switch gives any rank its link's full rate. In a mesh u ranks of a
-group have u - 1 links each and no others. NCCL and RCCL lay u - 1 rings over these
-links, so each rank sends 1 / (u - 1) to each peer. On a bus without peer-to-peer every
-byte goes through host memory. Host memory takes in and gives out, together, the rate of
-all links of the domain. Only then does the number of ranks that talk matter.
+group have u - 1 links each and no others; those inside a module may be faster. NCCL and
+RCCL lay u - 1 rings over these links, so each rank sends 1 / (u - 1) to each peer. On a
+bus without peer-to-peer every byte goes through host memory. Host memory takes in and
+gives out, together, the rate of all links of the domain. Only then does the number of
+ranks that talk matter.
 
 A closed form holds where every level tiles domains and tier units, all of one size.
 Otherwise all ranks are placed and the worst group counts.
@@ -111,7 +112,7 @@ def check_levels(gpus: int, levels: Levels) -> None:
 def group_view(fabric: Fabric, levels: Levels) -> GroupView:
     """Spans and bandwidths of the groups of an axis, in closed form where one exists.
 
-    scale-up = switch: link; mesh: (u - 1) * link to a peer;
+    scale-up = switch: link; mesh: (u - 1) * slowest link to a peer;
                bus: min(link, staging / ranks of a domain that send inside it)
     ring = min(scale-up [u > 1], u * share [spans domains],
                w_i * share / o_i [spans units of tier i])
@@ -175,7 +176,8 @@ def _tiled_view(fabric: Fabric, levels: Levels, ranks: Sequence[int]) -> GroupVi
     tiers = list(zip(ranks[1:], fabric.tiers, strict=True))
     present = min(fabric.domain, fabric.gpus)
     senders = present * (u - (u < n)) // u if n > 1 else 0
-    inside = _inside(fabric, u, senders)
+    together = _ranks_inside(levels, fabric.module) == u
+    inside = _inside(fabric, _links(fabric, u, together=together), u, senders)
     ring = [inside] if u > 1 or n == 1 else []
     ring += [u * share] if u < n else []
     ring += [w * share / o for w, (_, o) in tiers if w < n]
@@ -193,14 +195,17 @@ def _tiled_view(fabric: Fabric, levels: Levels, ranks: Sequence[int]) -> GroupVi
     )
 
 
-def _inside(fabric: Fabric, ranks: int, senders: int) -> float:
+def _inside(fabric: Fabric, links: float, ranks: int, senders: int) -> float:
     """Ring rate [B/s] of some ranks of a group in a domain with so many senders."""
     if ranks < 2:
         return fabric.full_bandwidth
-    links = fabric.scale_up
-    if fabric.mesh_link is not None:
-        links = (ranks - 1) * fabric.mesh_link
     return min(links, fabric.staging / max(senders, 1))
+
+
+def _links(fabric: Fabric, ranks: int, *, together: bool) -> float:
+    """Rate [B/s] of a rank's links to the others, of one module or of several."""
+    peer = fabric.peer_link(together=together)
+    return peer if fabric.mesh_link is None else (ranks - 1) * peer
 
 
 @dataclass(frozen=True)
@@ -259,7 +264,7 @@ def _placed_view(fabric: Fabric, levels: Levels) -> GroupView:
     home, levels_up = _visits(fabric, 0, members), range(1, len(fabric.tiers) + 1)
     tiers = [(_visits(fabric, i, members), _uplinks(fabric, i)) for i in levels_up]
     crossing = home.ranks[home.spanning]
-    inside = _placed_inside(fabric, home)
+    inside = _placed_inside(fabric, home, members)
     ring = [inside] if home.ranks.max() > 1 or n == 1 else []
     ring += [float(crossing.min()) * fabric.nic_share] if crossing.size else []
     ring += [_ring_through(*tier) for tier in tiers]
@@ -278,12 +283,17 @@ def _placed_view(fabric: Fabric, levels: Levels) -> GroupView:
     )
 
 
-def _placed_inside(fabric: Fabric, home: _Visits) -> float:
+def _placed_inside(fabric: Fabric, home: _Visits, members: NDArray[np.int64]) -> float:
     """Ring rate [B/s] inside the worst domain; the last rank of a stay leaves it."""
     senders = np.bincount(home.container, weights=home.ranks - home.spanning)
-    together = home.ranks[home.ranks > 1]
-    fewest = int(together.min()) if together.size else 1
-    return _inside(fabric, fewest, int(senders.max()))
+    last = np.cumsum(home.ranks) - 1
+    modules = members.ravel() // fabric.module
+    near = modules[last] == modules[last - home.ranks + 1]
+    shared = home.ranks > 1
+    stays = zip(home.ranks[shared].tolist(), near[shared].tolist(), strict=True)
+    links = [_links(fabric, u, together=of_one) for u, of_one in set(stays)]
+    most = int(home.ranks.max())
+    return _inside(fabric, min(links, default=inf), most, int(senders.max()))
 
 
 def _ring_through(visits: _Visits, uplinks: NDArray[np.float64]) -> float:
@@ -327,7 +337,7 @@ def point_to_point_view(fabric: Fabric, stride: int, size: int) -> PointToPointV
     ranks = np.arange(fabric.gpus)
     sender = ranks[ranks // stride % size < size - 1]
     crosses = fabric.unit_of(0, sender) != fabric.unit_of(0, sender + stride)
-    rates = [_inner_pairs(fabric, sender[~crosses])]
+    rates = [_inner_pairs(fabric, sender[~crosses], stride)]
     rates += [fabric.nic_share] if crosses.any() else []
     tiers = range(1, len(fabric.tiers) + 1)
     rates += [_pair_rate(fabric, tier, sender, stride) for tier in tiers]
@@ -335,12 +345,13 @@ def point_to_point_view(fabric: Fabric, stride: int, size: int) -> PointToPointV
     return PointToPointView(bandwidth, crosses_domain=bool(crosses.any()))
 
 
-def _inner_pairs(fabric: Fabric, sender: NDArray[np.int64]) -> float:
+def _inner_pairs(fabric: Fabric, sender: NDArray[np.int64], stride: int) -> float:
     """Rate [B/s] of each pair inside a domain, by the ranks that send there."""
     if not sender.size:
         return inf
     busiest = int(np.bincount(fabric.unit_of(0, sender)).max())
-    pair = fabric.scale_up if fabric.mesh_link is None else fabric.mesh_link
+    near = sender // fabric.module == (sender + stride) // fabric.module
+    pair = fabric.peer_link(together=bool(near.all()))
     return min(pair, fabric.staging / busiest)
 
 

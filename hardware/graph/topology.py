@@ -182,7 +182,9 @@ class ClusterTopology:
                 for peer in range(max(0, r - fabric.domain), r):
                     if self._domain(peer) == d:
                         ends = ("gpu", r), ("gpu", peer)
-                        graph.add_edge(*ends, capacity=fabric.mesh_link)
+                        near = r // fabric.module == peer // fabric.module
+                        rate = fabric.peer_link(together=near)
+                        graph.add_edge(*ends, capacity=rate)
             if self._staged:
                 memory = ("host-memory", d)
                 graph.add_edge((joint, d), memory, capacity=fabric.staging)

@@ -55,6 +55,7 @@ _TIMES = {
     "d": Decimal(86400),
     "y": Decimal(31_557_600),
 }
+_CLOCKS = {"Hz": Decimal(1), "MHz": Decimal(10**6)}
 _POWERS = {"W": Decimal(1), "kW": Decimal(10**3), "MW": Decimal(10**6)}
 
 _DOLLARS = {
@@ -85,6 +86,7 @@ FACTORS: Mapping[str, Mapping[str, Decimal]] = MappingProxyType(
         "FLOP": _WORK,
         "s": _TIMES,
         "W": _POWERS,
+        "Hz": _CLOCKS,
         "USD": _DOLLARS,
         "USD/GPU-h": {"USD/GPU-h": Decimal(1)},
         "USD/node-h": {"USD/node-h": Decimal(1)},
@@ -198,6 +200,8 @@ Seconds = Annotated[float, Quantity("s")]
 """A duration. [s]"""
 Watts = Annotated[float, Quantity("W")]
 """A power. [W]"""
+Hertz = Annotated[float, Quantity("Hz")]
+"""A clock. [Hz]"""
 Flops = Annotated[float, Quantity("FLOP")]
 """An amount of work, a multiply-add counts as two. [FLOP]"""
 Usd = Annotated[float, Quantity("USD")]

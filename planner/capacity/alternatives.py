@@ -12,6 +12,7 @@ from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.estimate.checkpoint import saved_bytes
+from planner.job.expressible import unwritable
 from planner.job.methods import check_method, frozen_model
 from planner.job.variants import with_settings
 from planner.models import Architecture, preset, preset_sizes
@@ -184,8 +185,14 @@ def largest_model(workload: Pricing, place: Place) -> str | None:
 
 
 def _tried(workload: Pricing, model: Architecture, place: Place) -> Held | None:
-    """A preset in the place of the job's model, None where it cannot be trained so."""
+    """A preset in the place of the job's model, None where it cannot be trained so.
+
+    A model that the framework's writers have no words for is none of the job's.
+    """
     training = workload.training
+    lacks = unwritable(replace(workload, model=model))
+    if any(lack.field == "spec.model" for lack in lacks):
+        return None
     try:
         check_method(training, model, workload.gpu)
         return place(replace(workload, model=frozen_model(training, model)))

@@ -26,6 +26,9 @@ COMMANDS = {
     "predict": "Price one given layout of a job.",
     "explain": "Say why a job cannot fit, or why its best layout wins.",
     "memory": "Say whether a job fits, and what is the most that does.",
+    "sweep": "Plan a job for each combination of values of some fields.",
+    "diff": "Compare two plans or jobs, term by term.",
+    "size": "Find the parameters and tokens that days or money train best.",
     "compare": "Compare clusters for a job, or a purchase, by time and cost.",
     "emit": "Write the launch files of a plan.",
     "import": "Read launch files back into a job.",
@@ -33,9 +36,10 @@ COMMANDS = {
     "validate": "Predict measured runs, and report the errors.",
     "profile": "Measure this machine's GPUs, for --calibration.",
     "catalog": "Show what is known, with sources.",
+    "serve": "Plan, compare and explain in a browser, from this machine.",
 }
 """Command to help text; the function and the file have the command's name."""
-YOUNG = 50_000
+YOUNG = 500_000
 """New objects before the garbage collector looks at them; Python's default is 700. [1]
 
 A command makes many objects that last, and next to no rings, so looks find nothing.

@@ -5,17 +5,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from hardware.catalog import CatalogError, overlay
-from planner.errors import BadInputError
-
-Spec = Annotated[
-    Path,
-    typer.Argument(
-        metavar="SPEC",
-        help="YAML file of a job, or the name of one in configs/jobs.",
-        show_default=False,
-    ),
-]
 Assignments = Annotated[
     list[str] | None,
     typer.Option(
@@ -62,18 +51,3 @@ Robust = Annotated[
         "then fewer axes, then the framework's defaults.",
     ),
 ]
-
-
-def lay_over(hardware: Path | None) -> None:
-    """Lay the folder of `--hardware` over our own files, or take the last one away.
-
-    Args:
-        hardware: The folder, or None. [-]
-
-    Raises:
-        BadInputError: No such folder, or a file in it is wrong.
-    """
-    try:
-        overlay(hardware)
-    except CatalogError as error:
-        raise BadInputError(str(error), field="--hardware") from error

@@ -10,6 +10,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from hardware.reading.documents import is_folder, is_there
+from planner.api.flow.files import write_whole
 from planner.errors import BadInputError
 from planner.specs.reading.escape import shown
 
@@ -43,8 +44,12 @@ def show(report: RenderableType) -> None:
     """Print a report on stdout; plain and 100 columns wide if that is no terminal.
 
     Args:
-        report: Report to print. [-]
+        report: Report to print; text is printed as it is, if there is any. [-]
     """
+    if isinstance(report, str):
+        if report:
+            _say(report)
+        return
     terminal = sys.stdout.isatty()
     width = None if terminal else PLAIN_WIDTH
     console = _Console(width=width, markup=False, highlight=False, emoji=False)
@@ -118,44 +123,6 @@ def check_new(folder: Path) -> None:
 def _no_new_folder(what: str, folder: Path) -> BadInputError:
     where, allowed = str(folder), "a new folder"
     return BadInputError(what, file=where, field="--out", allowed=allowed)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all.
-
-    Args:
-        path: The file; an absent folder is made. [-]
-        text: Content of the file, without the last newline. [text]
-
-    Raises:
-        BadInputError: The file cannot be written.
-    """
-    try:
-        if is_there(path) and not path.is_file():
-            # A pipe or a device is written to; renaming would replace it.
-            path.write_text(text + "\n", encoding="utf-8")
-        else:
-            _replace(path, text + "\n")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise BadInputError(f"cannot be written: {reason}", file=str(path)) from error
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write beside the file, then rename over it; nothing else is left behind."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(number, "w", encoding="utf-8") as scratch:
-            scratch.write(text)
-        # A temporary file is private; a result is as readable as any new file.
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def check_writable(**options: Path | str | None) -> None:

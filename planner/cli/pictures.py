@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from planner.cli.output import show, write_whole
-from planner.cli.phases import Phase
+from planner.api.flow.files import write_whole
+from planner.cli.output import show
+from planner.economics.phases import Phase
 from planner.report.heading import heading
 from planner.specs.answer.result import RankedPlan
 

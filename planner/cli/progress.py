@@ -1,43 +1,34 @@
 """The progress of a search or of rows on stderr, where that is a terminal."""
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from planner.planning.optimize import Progress as SearchProgress
-from planner.report.charts.search import SearchState
 
 Report = Callable[[SearchProgress], None]
+Count = Callable[[int, int], None]
 
 
 @contextmanager
-def search_progress(trail: list[SearchState]) -> Iterator[Report]:
+def search_progress() -> Iterator[Report]:
     """A bar of the candidates that are settled, gone when the search ends.
-
-    Args:
-        trail: List that takes every state that the search reports. [-]
 
     Yields:
         Function to call with each state; it shows nothing without a terminal.
     """
-    started = time.monotonic()
-
-    def note(state: SearchProgress) -> None:
-        now = time.monotonic() - started
-        trail.append(SearchState(now, state.incumbent_s, state.bound_s))
-
     if not sys.stderr.isatty():
-        yield note
+        yield lambda _state: None
         return
     with _bar() as bar:
         task = bar.add_task("searching", total=None)
 
         def tell(state: SearchProgress) -> None:
-            note(state)
             done = state.candidates - state.candidates_left
             told, total = describe(state), state.candidates
             bar.update(task, description=told, total=total, completed=done)
@@ -46,18 +37,18 @@ def search_progress(trail: list[SearchState]) -> Iterator[Report]:
 
 
 @contextmanager
-def row_progress() -> Iterator[Callable[[int, int], None]]:
-    """A bar of the rows that are priced, gone when all are.
+def row_progress() -> Iterator[tuple[Count, Count]]:
+    """A bar of the rows that are priced, then of the jobs that are planned.
 
     Yields:
-        Function to call with rows done and rows in all; silent without a terminal.
+        Functions to call with rows, or jobs, done and in all, for a terminal.
     """
     with _counted("pricing rows", "rows") as tell:
-        yield tell
+        yield tell, partial(tell, things="jobs planned")
 
 
 @contextmanager
-def candidate_progress() -> Iterator[Callable[[int, int], None]]:
+def candidate_progress() -> Iterator[Count]:
     """A bar of the candidates of a comparison that are planned.
 
     Yields:
@@ -67,19 +58,30 @@ def candidate_progress() -> Iterator[Callable[[int, int], None]]:
         yield tell
 
 
+class _Tell(Protocol):
+    """Called with things done and things in all."""
+
+    def __call__(self, done: int, total: int, things: str = ...) -> None: ...
+
+
 @contextmanager
-def _counted(doing: str, things: str) -> Iterator[Callable[[int, int], None]]:
+def _counted(doing: str, things: str) -> Iterator[_Tell]:
     if not sys.stderr.isatty():
-        yield lambda _done, _total: None
+        yield _silent
         return
+    named = things
     with _bar() as bar:
         task = bar.add_task(doing, total=None)
-        yield lambda done, total: bar.update(
-            task,
-            description=f"{done:,} of {total:,} {things}",
-            total=total,
-            completed=done,
-        )
+
+        def tell(done: int, total: int, things: str = named) -> None:
+            told = f"{done:,} of {total:,} {things}"
+            bar.update(task, description=told, total=total, completed=done)
+
+        yield tell
+
+
+def _silent(done: int, total: int, things: str = "") -> None:
+    """Without a terminal nothing is told."""
 
 
 def _bar() -> Progress:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from planner.errors import BadInputError
+from planner.api.flow.limits import memory_bytes
 from planner.search.stop import Stop, process_age, under
 
 MemoryLimit = Annotated[
@@ -22,10 +22,6 @@ MemoryLimit = Annotated[
         help="Most memory of planner and its workers, as '4 GiB'.",
     ),
 ]
-MEMORY = "4 GiB"
-"""Memory limit of a command without `--memory-limit`. [text]"""
-LEAST_MEMORY = "512 MiB"
-"""Least memory limit of a search. [text]"""
 REPORT = 1.2
 """Processor time after a search: prices, checks, report. [s]"""
 MOST_RESERVED = 0.4
@@ -164,32 +160,3 @@ def running() -> Iterator[Run]:
         _RUNS.remove(run)
         for number, handler in zip(SIGNALS, before, strict=False):
             signal.signal(number, handler)
-
-
-def memory_bytes(text: str) -> float:
-    """Read a memory limit.
-
-    Args:
-        text: Size, as `4 GiB`. [text]
-
-    Returns:
-        Memory. [B]
-
-    Raises:
-        BadInputError: The text is no size, or the size is too small to work in.
-    """
-    # Units bring pydantic, which the command line starts without.
-    from hardware.reading.units import parse_quantity  # noqa: PLC0415
-
-    try:
-        given = parse_quantity(text, "B")
-    except ValueError as error:
-        raise BadInputError(str(error), field="--memory-limit") from error
-    if given < parse_quantity(LEAST_MEMORY, "B"):
-        raise BadInputError(
-            "is too little to search in",
-            field="--memory-limit",
-            value=text,
-            allowed=f"{LEAST_MEMORY} or more",
-        )
-    return given

@@ -95,6 +95,11 @@ class CandidateAnswer(Answer):
     """Name of the candidate's GPU."""
     price: str
     """Price in words, with unit, date and source."""
+    quotes: int = 0
+    """Quotes behind the price; a price that the user gives is one. [1]"""
+    cost_range_usd: tuple[float, float] | None = None
+    """Cost of the run at the least and at the greatest quote; none without a cost.
+    [USD]"""
     chosen: str = ""
     """Reason for this number of nodes."""
     plan: RankedPlan | None = None
@@ -225,6 +230,8 @@ class Comparison(Answer):
     best: str
     """Name of the candidate that answers the question best."""
     why_best: str
+    over_quotes: str = ""
+    """Change of the best over the spread of the quotes; empty without a spread."""
     front: tuple[FrontPoint, ...]
     """No planned count of any candidate is both faster and cheaper than one of these;
     fastest first."""

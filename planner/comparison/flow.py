@@ -1,10 +1,7 @@
 """The flow of `planner compare`: candidates are planned, then held side by side."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from collections.abc import Callable, Sequence
 
 from planner.comparison.answer import CandidateAnswer, Comparison, Extra
 from planner.comparison.candidates.candidate import plan_candidate
@@ -12,13 +9,12 @@ from planner.comparison.candidates.extras import Asked, asked, price_step
 from planner.comparison.candidates.task import Task
 from planner.comparison.choice.best import best_of, offers, refuse_hopeless
 from planner.comparison.choice.front import front, is_able, marked
+from planner.comparison.choice.quotes import over_the_quotes, quotes_behind
 from planner.comparison.choice.race import Race, key_for, least_of, run_race, value_of
 from planner.comparison.read import Sweep
+from planner.comparison.results import Runner, results_of
 from planner.comparison.store import Store, key_of
 
-Runner = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[tuple[int, Any]]]
-"""Does one thing with many arguments, and hands back results as they are done."""
-Told = TypeVar("Told", bound=BaseModel)
 ROUNDS = 6
 """Rounds of races between candidates, at most. [1]"""
 
@@ -28,7 +24,7 @@ def compare(
     run: Runner,
     store: Store,
     *,
-    told: Callable[[int, int], None] = lambda _done, _total: None,
+    told: Callable[[int, int], object] = lambda _done, _total: None,
 ) -> Comparison:
     """Plan every candidate, choose the best, and say what more would buy.
 
@@ -48,7 +44,7 @@ def compare(
     refuse_hopeless(sweep)
     tasks = sweep.tasks
     keys = [task.key for task in tasks]
-    answers = _swept(plan_candidate, tasks, keys, CandidateAnswer, run, store, told)
+    answers = results_of(plan_candidate, tasks, keys, CandidateAnswer, run, store, told)
     raced = _raced(sweep, answers, run, store)
     candidates = tuple(marked(_apart(sweep, raced)))
     best, why = best_of(sweep, candidates)
@@ -59,54 +55,14 @@ def compare(
         effort=sweep.effort,
         candidates=candidates,
         best="" if best is None else best.name,
-        why_best=why if best is None else f"{why}; {borrowed_rates(candidates)}",
+        why_best=_verdict(why, best, candidates),
+        over_quotes=over_the_quotes(sweep, candidates, best) if best else "",
         front=front(candidates),
         extras=extras,
         warnings=(*sweep.warnings, *_warnings(candidates)),
         assumptions=_assumptions(sweep, candidates),
         seconds=time.monotonic() - started,
     )
-
-
-def _swept(
-    work: Callable[[Any], Told | None],
-    tasks: Sequence[Any],
-    keys: Sequence[str],
-    kind: type[Told],
-    run: Runner,
-    store: Store,
-    told: Callable[[int, int], None],
-) -> list[Told]:
-    """Results of all tasks; those on disk are read, the others done and kept."""
-    found: dict[int, Told] = {}
-    for at, key in enumerate(keys):
-        if (kept := _read(store, key, kind)) is not None:
-            found[at] = kept
-    left = [at for at in range(len(tasks)) if at not in found]
-    told(len(found), len(tasks))
-    for index, result in run(work, [tasks[at] for at in left]) if left else ():
-        if result is not None:
-            found[left[index]] = result
-            if not _is_cut(result):
-                store.keep(keys[left[index]], result.model_dump_json(by_alias=True))
-        told(len(found), len(tasks))
-    return [found[at] for at in sorted(found)]
-
-
-def _read(store: Store, key: str, kind: type[Told]) -> Told | None:
-    """A kept result; None where it is absent or cannot be read."""
-    text = store.read(key)
-    if text is None:
-        return None
-    try:
-        return kind.model_validate_json(text)
-    except ValidationError:
-        return None
-
-
-def _is_cut(result: BaseModel) -> bool:
-    """True where the user's time limit ended a search: another run may find more."""
-    return isinstance(result, CandidateAnswer | Extra) and result.out_of_time
 
 
 def _raced(
@@ -124,7 +80,7 @@ def _raced(
         if not races:
             break
         keys = [_race_key(race) for race in races]
-        found = _swept(
+        found = results_of(
             run_race, races, keys, CandidateAnswer, run, store, lambda _d, _t: None
         )
         by_name = {one.name: one for one in found}
@@ -209,7 +165,7 @@ def _extras(
     (task,) = (task for task in sweep.tasks if task.name == best.name)
     asks = asked(task, best, sweep.changes)
     keys = [_key(task, ask) for ask in asks]
-    found = _swept(price_step, asks, keys, Extra, run, store, lambda _d, _t: None)
+    found = results_of(price_step, asks, keys, Extra, run, store, lambda _d, _t: None)
     return tuple(sorted(found, key=_rank))
 
 
@@ -231,6 +187,16 @@ def _rank(extra: Extra) -> tuple[int, float]:
     if extra.saved_s_per_usd is not None:
         return 1, -extra.saved_s_per_usd
     return 2, -extra.saved_s
+
+
+def _verdict(
+    why: str, best: CandidateAnswer | None, candidates: Sequence[CandidateAnswer]
+) -> str:
+    """Reason for the best, and the rates and quotes that it rests on."""
+    if best is None:
+        return why
+    parts = (why, borrowed_rates(candidates), quotes_behind(candidates))
+    return "; ".join(filter(None, parts))
 
 
 def borrowed_rates(candidates: Sequence[CandidateAnswer]) -> str:

@@ -93,36 +93,70 @@ class PurchaseQuestion:
     changes: Mapping[ChangeName, Price] = field(default_factory=dict)
 
 
-def read_sweep(paths: Sequence[Path], asking: Asking) -> Sweep:
-    """Read the candidates and the question that the user wants compared.
+@dataclass(frozen=True)
+class Given:
+    """A job or a purchase as the user gives it.
+
+    Attributes:
+        name: Name for messages. [text]
+        file: File of the fields; relative paths start from its folder. [-]
+        fields: Fields of a job or of a purchase. [-]
+    """
+
+    name: str
+    file: Path
+    fields: Fields
+
+
+def given_by(path: Path) -> Given:
+    """Read the fields of a job or of a purchase.
 
     Args:
-        paths: One purchase file, or one or more jobs. [-]
+        path: The file, or the name of a job or purchase that comes along. [-]
+
+    Returns:
+        Name, file and fields. [-]
+
+    Raises:
+        BadInputError: There is no such file, or it cannot be read.
+    """
+    file = located(path)
+    return Given(str(path), file, read_mapping(file))
+
+
+def sweep_of(given: Sequence[Given], asking: Asking) -> Sweep:
+    """Take the candidates and the question from what the user gives.
+
+    Args:
+        given: One purchase, or one or more jobs. [-]
         asking: Settings of the command line. [-]
 
     Returns:
         Tasks that stand on their own. [-]
 
     Raises:
-        BadInputError: A file, a field or a name is wrong.
+        BadInputError: A field or a name is wrong.
     """
-    files = [located(path) for path in paths]
-    mappings = [read_mapping(file) for file in files]
-    purchases = ["candidates" in mapping for mapping in mappings]
+    if not given:
+        raise BadInputError("no job is given", field="SPEC", allowed="one or more")
+    purchases = ["candidates" in one.fields for one in given]
     if not any(purchases):
         free = asking.budget_usd is not None or asking.deadline_s is not None
         entries = [
-            entry_of_job(path, file, fields, asking.assignments, free=free)
-            for path, file, fields in zip(paths, files, mappings, strict=True)
+            entry_of_job(
+                Path(one.name), one.file, one.fields, asking.assignments, free=free
+            )
+            for one in given
         ]
         return _sweep(entries, asking, PurchaseQuestion())
-    if len(paths) > 1:
+    if len(given) > 1:
         raise BadInputError(
             "a purchase file stands alone",
-            file=str(paths[purchases.index(True)]),
+            file=given[purchases.index(True)].name,
             allowed="one purchase file, or job files",
         )
-    return _of_purchase(str(paths[0]), files[0], mappings[0], asking)
+    (one,) = given
+    return _of_purchase(one.name, one.file, one.fields, asking)
 
 
 def _of_purchase(name: str, file: Path, fields: Fields, asking: Asking) -> Sweep:

@@ -10,7 +10,7 @@ from planner.eager.modules import Linear
 from planner.eager.ops.loss import cross_entropy
 from planner.eager.ops.pointwise import add, scalar, scale, tanh, to
 from planner.eager.ops.products import cast, product
-from planner.eager.ops.views import reshape, split, transpose
+from planner.eager.ops.views import copied, narrow, reshape, split, transpose
 
 Grad = Tensor | None
 CHUNKS = 8
@@ -53,6 +53,25 @@ def causal_loss(logits: Tensor, ids: Tensor) -> Tensor:
     padded = tape.new((b, s + 1), I64)
     shifted = tape.new(ids.shape, I64) if b > 1 else padded
     return cross_entropy(reshape(logits, b * s, v), shifted)
+
+
+def upcast_loss(logits: Tensor, ids: Tensor) -> Tensor:
+    """Cross entropy of the next token from a dense copy of all logits but the last.
+
+    Args:
+        logits: [b, s, V] in fp32. [tensor]
+        ids: [b, s]. [tensor]
+
+    Returns:
+        The loss. [tensor]
+
+    References:
+        transformers before 4.45, modeling_llama.py: ``logits.float()``, then
+        ``logits[..., :-1, :].contiguous()``.
+    """
+    b, s, v = logits.shape
+    shifted = copied(narrow(logits, 1, s - 1))
+    return cross_entropy(reshape(shifted, b * (s - 1), v), ids)
 
 
 def plain_loss(logits: Tensor, ids: Tensor) -> Tensor:
@@ -180,7 +199,9 @@ def loss_of(
         return scalar(logits, "sum")
     if case.zero:
         return plain_loss(logits, ids)
-    loss = causal_loss(logits, ids)
+    upcast = case.loss == "upcast"
+    logits = to(logits, F32) if upcast else logits
+    loss = (upcast_loss if upcast else causal_loss)(logits, ids)
     if case.keep_outputs:
         kept += [logits, loss]
     return loss

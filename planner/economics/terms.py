@@ -35,6 +35,8 @@ class NodeTerms:
         gpus: GPUs of a node. [1]
         price: Price of an hour or of owning, None where unknown. [-]
         told: The price in words, with date and source. [text]
+        quotes: Quotes behind the price; a given price is one. [1]
+        spread: Least and greatest quote over the price. [1]
         rated: Highest power that the node draws. [W]
         training: Mean power while the node trains. [W]
         idle: Power of the node's GPUs while they do nothing. [W]
@@ -46,6 +48,8 @@ class NodeTerms:
     rated: float
     training: Term
     idle: float
+    quotes: int = 0
+    spread: tuple[float, float] = (1.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -161,7 +165,7 @@ def _nodes(clusters: list[Cluster], own: EconomicsSpec) -> dict[str, NodeTerms]:
 def _node(cluster: Cluster, own: EconomicsSpec, total: int) -> NodeTerms:
     """Price and power of one kind of node."""
     node, gpu, facts = cluster.node, cluster.gpu, running()
-    price, told = _price(own, gpu.name, total, node.gpus_per_node)
+    quote, told = _price(own, gpu.name, total, node.gpus_per_node)
     tdp = gpu.tdp * node.gpus_per_node
     ratio = facts.rated_over_tdp
     rated = Term(node.max_power or tdp * ratio.value, f"{node.name}'s datasheet")
@@ -173,8 +177,10 @@ def _node(cluster: Cluster, own: EconomicsSpec, total: int) -> NodeTerms:
     )
     return NodeTerms(
         gpus=node.gpus_per_node,
-        price=price,
+        price=quote.price if quote else None,
         told=told,
+        quotes=quote.quotes if quote else 0,
+        spread=_spread(quote),
         rated=rated.value,
         training=Term(own.power, GIVEN) if own.power is not None else training,
         idle=tdp * facts.idle_over_tdp.value,
@@ -183,10 +189,13 @@ def _node(cluster: Cluster, own: EconomicsSpec, total: int) -> NodeTerms:
 
 def _price(
     own: EconomicsSpec, gpu: str, total: int, per_node: int
-) -> tuple[Price | None, str]:
+) -> tuple[Quote | None, str]:
     """Price in force, and the price in words with its source."""
     if isinstance(own.price, Price):
-        return own.price, f"{_amount(own.price)}, given"
+        usd, told = own.price.amount, f"{_amount(own.price)}, given"
+        return Quote(
+            price=own.price, low=usd, high=usd, quotes=1, date="", source=GIVEN
+        ), told
     if own.price == "buy":
         quote = purchase(gpu, gpus=total, gpus_per_node=per_node)
         kind = "to buy, with server and fabric"
@@ -194,7 +203,14 @@ def _price(
         quote, kind = rental(gpu), "on demand"
     if quote is None:
         return None, f"no price of {gpu} is known {kind}; give economics.price"
-    return quote.price, _quoted(quote, kind)
+    return quote, _quoted(quote, kind)
+
+
+def _spread(quote: Quote | None) -> tuple[float, float]:
+    """Least and greatest quote over the price. [1]."""
+    if quote is None or not quote.price.amount:
+        return 1.0, 1.0
+    return quote.low / quote.price.amount, quote.high / quote.price.amount
 
 
 def _amount(price: Price) -> str:

@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 
 from planner.cost.memory.buffers import device_bytes
+from planner.cost.memory.recompute_modules import core_share
 from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.routing import assumed_routing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.table.table import CostTable
 from planner.cost.time.recompute import gemm_share
+from planner.cost.time.scans import scan_sources
+from planner.cost.time.sparse import sparse_sources
 from planner.cost.workload import Workload
 from planner.estimate.breakdown import time_breakdown
 from planner.estimate.footprint import cached_of, stage_memories
@@ -183,7 +186,10 @@ def _again(workload: Pricing, layer: LayerKind, name: str) -> float:
         gemm_share(workload, layer, kind, gemm.name) * 2 * gemm.weights_per_token
         for gemm in layer.gemms()
     )
-    return gemms + kind.core * layer.attention.core_flops(keys)
+    core = layer.attention.core_flops(keys)
+    core += layer.attention.index_flops(workload.training.seq_len, causal=False)
+    mixed = layer.stream.mixed_flops if layer.stream else 0
+    return gemms + core_share(kind, layer) * core + kind.memory_ops * mixed
 
 
 def memory_estimate(priced: Priced) -> MemoryEstimate:
@@ -317,6 +323,8 @@ def assumptions(workload: Pricing) -> tuple[str, ...]:
         workload.uncertainty.why,
         f"network efficiencies of {fabric} are defaults, not measured on this cluster",
         *borrowed,
+        *scan_sources(workload),
+        *sparse_sources(workload),
         *assumed_routing(workload),
         "left out: data loading, logging, evaluation, checkpoints, first iterations",
     )

@@ -7,6 +7,7 @@ from hardware.reading.yaml_text import parse_yaml
 from planner.specs.frameworks.framework import Option
 from planner.specs.frameworks.lacks import Writer
 from planner.specs.frameworks.profile import Profile
+from planner.specs.frameworks.sourced import Sourced
 from planner.specs.frameworks.switches import Needs
 from planner.specs.layouts.formats import Formats
 from planner.specs.layouts.recompute import RecomputeModule
@@ -21,8 +22,38 @@ def read_profile(room: str) -> Profile:
     Returns:
         The default software stack of that framework.
     """
-    text = (files("planner.frameworks") / room / "profile.yaml").read_text()
-    return Profile.model_validate(parse_yaml(text))
+    blocks = Sourced.model_fields
+    given = {k: v for k, v in _profile(room).items() if k not in blocks}
+    return Profile.model_validate(given)
+
+
+def _profile(room: str) -> dict[str, object]:
+    text = (files("planner.frameworks") / room / "profile.yaml").read_text("utf-8")
+    fields: dict[str, object] = parse_yaml(text)
+    return fields
+
+
+def profile_sources(room: str) -> Sourced:
+    """Read the sources beside the values of ``planner/frameworks/<room>/profile.yaml``.
+
+    Args:
+        room: Name of the framework's folder. [text]
+
+    Returns:
+        Source or assumption of every value that the file gives. [-]
+    """
+    given = _profile(room)
+    return Sourced.model_validate({k: given.get(k, {}) for k in Sourced.model_fields})
+
+
+def default_sources() -> Sourced:
+    """Read the sources of the values that a profile leaves at their default.
+
+    Returns:
+        Source or assumption of every field that has a default. [-]
+    """
+    text = (files("planner.frameworks") / "defaults.yaml").read_text("utf-8")
+    return Sourced.model_validate(parse_yaml(text))
 
 
 def read_options(room: str) -> dict[str, dict[str, Option]]:

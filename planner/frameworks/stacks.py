@@ -5,13 +5,14 @@ from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError, did_you_mean
 from planner.specs.frameworks.framework import Framework, RecipeOverrides
 from planner.specs.frameworks.limits import Limits
 from planner.specs.frameworks.profile import Profile
+from planner.specs.frameworks.sourced import Sourced
 from planner.specs.frameworks.switches import Needs
 from planner.specs.layouts.context import CpFamily
 from planner.specs.layouts.formats import Formats
@@ -39,6 +40,8 @@ class StackLimits(BaseModel):
     """Rank orders. [text]"""
     recompute: tuple[str, ...] | None = None
     """Kinds of recompute. [text]"""
+    pipeline: bool | None = None
+    """True where pp may differ from 1."""
     expert_parallel: bool | None = None
     """True where ep may differ from 1."""
     expert_tensor: bool | None = None
@@ -78,7 +81,7 @@ class StackLimits(BaseModel):
         return replace(limits, **self.model_dump(exclude_none=True))
 
 
-class Stack(BaseModel):
+class Stack(Sourced):
     """A software stack, by differences from the default stack of its room.
 
     Attributes:
@@ -101,12 +104,19 @@ class Stack(BaseModel):
     title: str
     era: str
     source: str
-    profile: dict[str, object] = {}
+    profile: dict[str, object] = Field(default_factory=dict)
     recipe: RecipeOverrides = RecipeOverrides()
     limits: StackLimits = StackLimits()
     formats: Formats | None = None
     nearest_target: str = ""
-    switches: dict[str, Needs] = {}
+    switches: dict[str, Needs] = Field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, object]:
+        """Values that the stack gives, each of which needs a source: by name. [-]."""
+        blocks = (self.recipe, self.limits)
+        given = (block.model_dump(exclude_none=True) for block in blocks)
+        return self.profile | {name: v for block in given for name, v in block.items()}
 
 
 def _folder(room: str) -> Traversable:
@@ -151,9 +161,8 @@ def read_stack(room: str, name: str) -> Stack:
             value=name,
             allowed=", ".join(known),
         )
-    return Stack.model_validate(
-        parse_yaml((_folder(room) / f"{name}.yaml").read_text())
-    )
+    text = (_folder(room) / f"{name}.yaml").read_text()
+    return Stack.model_validate(parse_yaml(text))
 
 
 def with_stack(framework: Framework, name: str) -> Framework:

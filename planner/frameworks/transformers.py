@@ -28,6 +28,7 @@ class _File(BaseModel):
     usual: tuple[str, ...]
     families: dict[str, tuple[str, ...]]
     buffers: frozenset[str]
+    wrapped: dict[str, str]
 
 
 @cache
@@ -46,6 +47,18 @@ def has_buffers(family: str) -> bool:
         True where every rank has to read the weights by itself.
     """
     return family in _file().buffers
+
+
+def wrapped_block(family: str) -> str | None:
+    """Class of the block to shard, of a family whose code names blocks it lacks.
+
+    Args:
+        family: Hugging Face model type. [text]
+
+    Returns:
+        Name of the class; None where the code names its own blocks. [text]
+    """
+    return _file().wrapped.get(family)
 
 
 def implementations(family: str) -> tuple[str, ...]:

@@ -12,6 +12,14 @@ _ATTENTION = (
     "qkv",
     "attention_output",
     "logsumexp",
+    "output_gate",
+    "out_groups",
+    "index",
+    "index_choice",
+    "scan_input",
+    "scan_gates",
+    "scan_system",
+    "scan_output",
 )
 FP32 = 4
 """Bytes of a 32-bit number. [B]"""

@@ -25,12 +25,13 @@ def check_method(training: TrainingSpec, model: Architecture, gpu: GpuSpec) -> N
         gpu: The GPU. [-]
 
     Raises:
-        BadInputError: A target or frozen part that the model lacks, nothing left to
-            train, or a format without kernels for the GPU.
+        BadInputError: A target or frozen part that the model lacks, a rank above every
+            width, nothing left to train, or a format without kernels for the GPU.
     """
     _check_frozen(training, model)
     if training.frozen:
         _check_targets(training, model)
+        _check_rank(training, model)
     if training.quantized_experts and not model.expert_parameters:
         raise BadInputError(
             f"{model.name} has no routed experts",
@@ -104,6 +105,31 @@ def _check_targets(training: TrainingSpec, model: Architecture) -> None:
                 allowed=", ".join([*known, *MEGATRON_TARGETS]),
             )
     _check_once(training, model)
+
+
+def _check_rank(training: TrainingSpec, model: Architecture) -> None:
+    """Refuse a rank above the narrower side of every layer that carries an adapter.
+
+    A product of two factors has at most the rank of its narrower side.
+    """
+    most = max(_ranks(training, model), default=model.hidden)
+    if training.lora.rank > most:
+        raise BadInputError(
+            f"no linear layer of {model.name} that carries an adapter has such a rank",
+            field="training.lora.rank",
+            value=training.lora.rank,
+            allowed=f"1 to {most:,}",
+        )
+
+
+def _ranks(training: TrainingSpec, model: Architecture) -> Iterator[int]:
+    """Ranks of the linear layers that carry adapters, by their narrower side. [1]."""
+    names = training.lora.modules
+    fused = {gemm for n in names for gemm in MEGATRON_TARGETS.get(n, ())}
+    for kind in model.kinds:
+        for linear in linears(kind, model.family):
+            if not names or linear.name in names or linear.gemm in fused:
+                yield min(linear.inputs, linear.outputs)
 
 
 def _check_once(training: TrainingSpec, model: Architecture) -> None:

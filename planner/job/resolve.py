@@ -33,6 +33,7 @@ from planner.models import (
     read_config,
     read_preset,
 )
+from planner.models.likeness import PLANNED_AS
 from planner.specs.frameworks.framework import Framework
 from planner.specs.job import JobSpec
 from planner.specs.reading.read import Fields
@@ -262,10 +263,32 @@ def cautions(workload: Workload) -> tuple[str, ...]:
         Sentences, maybe none. [text]
     """
     longest, given = workload.model.max_position, workload.training.seq_len
+    name, said = workload.model.name, workload.model.left_out
     if longest is None or given <= longest:
-        return ()
-    name = workload.model.name
-    return (f"seq_len {given:,} is beyond the {longest:,} positions of {name}",)
+        return said
+    return (*said, f"seq_len {given:,} is beyond the {longest:,} positions of {name}")
+
+
+def planned_as(spec: JobSpec, family: str, base: Path) -> JobSpec:
+    """A job whose model is planned as if it were of a family.
+
+    Args:
+        spec: The job as read. [-]
+        family: Hugging Face model type of the family. [text]
+        base: Folder that relative paths in the job start from. [-]
+
+    Returns:
+        The job with the model's fields inline. [-]
+
+    Raises:
+        BadInputError: There is no such model.
+    """
+    name = "inline model"
+    if isinstance(spec.model, str):
+        path = Path(spec.model)
+        name = path.parent.name if path.name == "config.json" else path.stem
+    fields = _looked_up("model", lambda: _model_fields(spec, name, base))
+    return spec.model_copy(update={"model": {**fields, PLANNED_AS: family}})
 
 
 def resolved_spec(

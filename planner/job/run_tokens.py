@@ -1,17 +1,9 @@
 """Tokens of a run: by compute, compute-optimal, or with serving in mind."""
 
 from planner.errors import BadInputError
+from planner.job.scaling_law import FLOPS_PER_TOKEN, law_named, longer, rule_of_thumb
 from planner.models.architecture import Architecture
 from planner.specs.training import TrainingSpec
-
-FLOPS_PER_TOKEN = 6
-"""Work of training for each token and parameter. [FLOP]"""
-COMPUTE_OPTIMAL = 20
-"""Tokens for each parameter at which a training budget gives the least loss
-(Hoffmann et al. 2022, arXiv:2203.15556). [token]"""
-DATA_EXPONENT = 0.28
-"""Exponent of the loss in tokens, ``B / T^0.28`` (Hoffmann et al. 2022, equation
-10). [1]"""
 
 
 def tokens_of_compute(compute: float, parameters: float) -> float:
@@ -56,14 +48,9 @@ def compute_optimal_tokens(parameters: float, inference: float = 0.0) -> float:
         Chinchilla-Optimal", arXiv:2401.00448, equation 3, its condition of first
         order at fixed P, scaled to 20 tokens a parameter for I = 0.
     """
-    least = COMPUTE_OPTIMAL * parameters
-    low: float = least
-    high: float = least * (1 + inference / (3 * least)) ** (1 / DATA_EXPONENT)
-    for _ in range(200):
-        middle = (low + high) / 2
-        gain = (1 + inference / (3 * middle)) * (least / middle) ** DATA_EXPONENT
-        low, high = (middle, high) if gain > 1 else (low, middle)
-    return (low + high) / 2
+    rule = rule_of_thumb()
+    alone = rule.tokens_per_parameter * parameters
+    return longer(alone, inference, law_named(rule.law).data_exponent)
 
 
 def with_tokens(training: TrainingSpec, model: Architecture) -> TrainingSpec:
@@ -113,7 +100,8 @@ def tokens_rule(training: TrainingSpec, model: Architecture) -> str:
         return f"{training.compute:.3g} FLOP over 6 x {parameters}"
     if training.tokens != "compute-optimal":
         return "given"
-    optimal = f"compute-optimal, {COMPUTE_OPTIMAL} for each of {parameters}"
+    each = rule_of_thumb().tokens_per_parameter
+    optimal = f"compute-optimal, {each:g} for each of {parameters}"
     if training.inference_tokens is None:
         return f"{optimal} (arXiv:2203.15556)"
     return (

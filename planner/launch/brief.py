@@ -210,6 +210,7 @@ class Reading:
         sizes: Sizes of the model that the files state. [-]
         per_replica: Sequences of a step that each data-parallel rank takes, where no
             file says the global batch. [sequence]
+        named: Hub id or folder of the weights that the files name. [text]
     """
 
     target: str
@@ -223,3 +224,4 @@ class Reading:
     gpus: int | None = None
     sizes: tuple[Size, ...] = ()
     per_replica: int | None = None
+    named: str = ""

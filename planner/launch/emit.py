@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from planner.errors import BadInputError, did_you_mean
+from planner.errors import BadInputError, UnsupportedPlanError, did_you_mean
 from planner.launch.brief import Brief, LaunchFile, Program
 from planner.launch.gaps import require_expressible, require_written
 from planner.launch.launchers import LAUNCHERS
@@ -13,6 +13,7 @@ from planner.launch.target import Launcher, Target
 from planner.launch.text.environment import environment
 from planner.launch.text.readme import readme
 from planner.launch.text.render import render
+from planner.models.likeness import PLANNED_AS
 from planner.specs.answer.result import Plan
 
 LAUNCH, CHECK, PLAN, README = "launch.sh", "check.sh", "plan.json", "README.md"
@@ -45,6 +46,11 @@ def emit(found: PlanFile, name: str) -> tuple[LaunchFile, ...]:
         UnsupportedPlanError: The target cannot express the plan.
     """
     target, launcher = chosen(found, name)
+    if stand_in := found.brief.model.get(PLANNED_AS):
+        raise UnsupportedPlanError(
+            f"{found.path}: spec.model is planned as {stand_in} and is another "
+            "architecture: no target's files would train it"
+        )
     require_expressible(found, target)
     brief = found.brief
     program = _started(target.write(brief), launcher)

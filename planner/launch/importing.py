@@ -15,13 +15,13 @@ from hardware.reading.files import SUFFIXES
 from hardware.reading.yaml_text import DuplicateKeyError, parse_yaml
 from planner.errors import BadInputError, did_you_mean
 from planner.job.fleets import cluster_named
+from planner.job.one_line.models import known_model, model_named
 from planner.job.resolve import about
 from planner.launch.brief import Reading
 from planner.launch.registry import TARGETS
 from planner.launch.shell import with_variables
 from planner.launch.sizes import refuse_other_model
 from planner.launch.target import Files, Target
-from planner.models.presets import load_model
 from planner.specs.layouts.axes import MESH
 from planner.specs.reading.escape import comment, yaml_text
 from planner.specs.reading.read import assigned, given_twice, user_text
@@ -187,7 +187,8 @@ def import_spec(
             value is not legal.
     """
     if told.model:
-        refuse_other_model(reading.sizes, load_model(told.model, Path()), told.model)
+        its = model_named(told.model).architecture
+        refuse_other_model(reading.sizes, its, told.model)
     fields = _fields(reading, told)
     if not any(name.startswith("training.global_batch") for name in assignments):
         fields |= _batch(fields, reading)
@@ -197,6 +198,16 @@ def import_spec(
     _refuse_strange(fields)
     assigned(fields, assignments, Path(), reading.target)
     return fields
+
+
+def _given_model(reading: Reading, told: UserOverrides) -> object:
+    """Model of the user, of the files, or of the weights that the files name. [-]."""
+    if told.model:
+        return model_named(told.model).given
+    if reading.model or not reading.named:
+        return reading.model
+    known = known_model(reading.named)
+    return known.given if known else ""
 
 
 def _refuse_strange(fields: dict[str, Any]) -> None:
@@ -236,7 +247,7 @@ def _gpus(cluster: str | dict[str, Any]) -> int:
 
 def _fields(reading: Reading, told: UserOverrides) -> dict[str, Any]:
     """Fields of the spec that are known; unknown fields are absent."""
-    model = told.model or reading.model
+    model: Any = _given_model(reading, told)
     found: dict[str, Any] = {
         "model": model if isinstance(model, str) else dict(model),
         "cluster": told.cluster or _inline_cluster(reading, told),

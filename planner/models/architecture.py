@@ -45,7 +45,13 @@ class Architecture:
         max_position: Longest sequence the source states; None if it does not. [1]
         embedding_norm: A norm after the embedding.
         logit_cap: Bound of the head's logits, by tanh; None for no bound. [1]
+        mtp_layer: Kind of the layer inside an MTP module; None for the last run's.
+        input_table: Elements of the table that layers' own embeddings are from. [1]
+        outer_weights: Weights of products outside layers and head. [1]
+        outer_vectors: Parameters outside layers that are no product's. [1]
         fields: Config that described the model; left out of comparisons. [-]
+        left_out: Sentences on parts of the config that no plan holds; left out of
+            comparisons. [text]
     """
 
     name: str
@@ -61,7 +67,12 @@ class Architecture:
     max_position: int | None
     embedding_norm: bool = False
     logit_cap: float | None = None
+    mtp_layer: LayerKind | None = None
+    input_table: int = 0
+    outer_weights: int = 0
+    outer_vectors: int = 0
     fields: Mapping[str, object] = field(default_factory=dict, compare=False)
+    left_out: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def layers(self) -> int:
@@ -83,12 +94,12 @@ class Architecture:
 
     @property
     def mtp_kind(self) -> LayerKind:
-        """Kind of the layer inside an MTP module: the kind of the last run, trained.
+        """Kind of the layer inside an MTP module: its own, or the last run's; trained.
 
         Returns:
             Layer kind. [1]
         """
-        return replace(self.runs[-1][0], role="trained")
+        return replace(self.mtp_layer or self.runs[-1][0], role="trained")
 
     def with_frozen(self, layers: int, role: Role) -> "Architecture":
         """The model with the first layers frozen.
@@ -135,13 +146,31 @@ class Architecture:
 
     @property
     def embedding_parameters(self) -> int:
-        """Input side: V h + positions h [+ nu h of its norm].
+        """Input side: V h + positions h [+ nu h of its norm] [+ layers' own inputs].
 
         Returns:
             Parameters. [1]
         """
-        table = self.vocab * self.hidden
+        table = self.vocab * self.hidden + self.input_parameters
         return table + self.position_parameters + self.embedding_norm_parameters
+
+    @property
+    def input_parameters(self) -> int:
+        """Table of the layers' own embeddings, and what is outside layers beside it.
+
+        Returns:
+            Parameters. [1]
+        """
+        return self.input_table + self.outer_weights + self.outer_vectors
+
+    @property
+    def stream_width(self) -> int:
+        """Columns that one layer hands to the next: h for each copy of the stream.
+
+        Returns:
+            Columns. [1]
+        """
+        return self.hidden * max(kind.copies for kind in self.kinds)
 
     @property
     def embedding_norm_parameters(self) -> int:
@@ -180,7 +209,8 @@ class Architecture:
             Parameters. [1]
         """
         layers = sum(kind.sharded_parameters * n for kind, n in self.runs)
-        return layers + self.vocab * self.hidden + self.head_parameters
+        tables = self.vocab * self.hidden + self.input_table
+        return layers + tables + self.head_parameters
 
     @property
     def replicated_parameters(self) -> int:
@@ -191,7 +221,8 @@ class Architecture:
         """
         layers = sum(kind.replicated_parameters * n for kind, n in self.runs)
         norms = self.embedding_norm_parameters + self.final_norm_parameters
-        return layers + self.position_parameters + norms
+        outer = self.outer_weights + self.outer_vectors
+        return layers + self.position_parameters + norms + outer
 
     @property
     def expert_parameters(self) -> int:
@@ -260,7 +291,7 @@ class Architecture:
 
     @property
     def matmul_parameters(self) -> int:
-        """Weights that one token is multiplied with: layers' N_mm + V h of the head.
+        """Weights that one token is multiplied with: layers' N_mm + V h + outer ones.
 
         Left out: MTP, embedding look-up, norms, biases, experts not chosen.
 
@@ -268,7 +299,7 @@ class Architecture:
             Weights. [1]
         """
         layers = sum(kind.matmul_parameters * n for kind, n in self.runs)
-        return layers + self.vocab * self.hidden
+        return layers + self.vocab * self.hidden + self.outer_weights
 
     @property
     def head_flops(self) -> int:
@@ -312,6 +343,8 @@ class Architecture:
     ) -> float:
         """Training FLOPs per token, MTP included: 3 (sum of layers + 2 h V (1 + mtp)).
 
+        Products outside layers and head, where a model has them, count beside.
+
         Backward is twice forward. Left out: recomputation, and the scores that flash
         attention computes again in backward. Published figures may exclude MTP.
 
@@ -323,4 +356,5 @@ class Architecture:
             FLOPs per token. [FLOP]
         """
         layers = sum(self.layer_flops(k, seq_len, attention) * n for k, n in self.runs)
-        return 3 * (layers + self.head_flops + self.mtp_flops(seq_len, attention))
+        ends = self.head_flops + 2 * self.outer_weights
+        return 3 * (layers + ends + self.mtp_flops(seq_len, attention))

@@ -114,7 +114,8 @@ class FamilyConfig(BaseModel, ABC):
         """Refuse sizes beyond those of tensors, and more layers than can be listed."""
         for name in cls.model_fields:
             value = config.get(name)
-            most = MOST_LAYERS if "layer" in name else LARGEST_SIZE
+            counts = "layer" in name and "size" not in name
+            most = MOST_LAYERS if counts else LARGEST_SIZE
             if isinstance(value, int) and value > most:
                 raise ModelConfigError(
                     f"{source}: {name} is {value}; at most {most:,} is read"

@@ -28,6 +28,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 MOST_SHOWN = 12
 """Names in a message where none is near. [1]"""
 _ON_HUB = re.compile(r"Hugging Face ([^\s,]+/[^\s,]+), config\.json")
+_HUB_ID = re.compile(rf"^source: '?{_ON_HUB.pattern}", re.MULTILINE)
 _FOLDER = re.compile(r"/[\w./+@-]+")
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 _PARAMETERS = re.compile(r"^published_parameters:\s*(\d+)", re.MULTILINE)
@@ -82,6 +83,17 @@ def preset_sizes() -> dict[str, int]:
     return {name: int(match[1]) if match else 0 for name, match in found.items()}
 
 
+@cache
+def preset_hub_ids() -> dict[str, str]:
+    """Ids on the Hugging Face hub of the presets that are there.
+
+    Returns:
+        Name of a preset by lower-case owner and name. [text]
+    """
+    found = {path.stem: _HUB_ID.search(path.read_text("utf-8")) for path in _files()}
+    return {match[1].lower(): name for name, match in found.items() if match}
+
+
 def read_preset(name: str) -> Preset:
     """Preset as written, with its source and published count.
 
@@ -119,6 +131,25 @@ def preset(name: str) -> Architecture:
         ModelConfigError: No preset has that name, or its file is malformed.
     """
     return _built(_file(name))
+
+
+@cache
+def dense_names(positions: int) -> tuple[str, ...]:
+    """Presets whose every parameter meets every token, the smallest first.
+
+    Args:
+        positions: Tokens of a sequence that the model has to take. [token]
+
+    Returns:
+        Names. [1], shape (presets,)
+    """
+    found = [(preset(name), name) for name in preset_names()]
+    return tuple(
+        name
+        for model, name in sorted(found, key=lambda pair: pair[0].parameters)
+        if model.active_parameters == model.parameters
+        and (model.max_position or positions) >= positions
+    )
 
 
 @cache

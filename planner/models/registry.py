@@ -10,27 +10,49 @@ from planner.errors import short
 from planner.models.architecture import Architecture
 from planner.models.config import FamilyConfig
 from planner.models.errors import ModelConfigError
+from planner.models.families.bailing import BailingMoeV2Config
 from planner.models.families.bloom import BloomConfig
 from planner.models.families.cohere import Cohere2Config, CohereConfig
 from planner.models.families.dbrx import DbrxConfig
-from planner.models.families.deepseek import DeepseekV2Config, DeepseekV3Config
+from planner.models.families.deepseek import (
+    DeepseekV2Config,
+    DeepseekV3Config,
+    DeepseekV32Config,
+    GlmMoeDsaConfig,
+)
+from planner.models.families.deepseek_v4 import DeepseekV4Config
+from planner.models.families.ernie import ErnieConfig, ErnieMoeConfig
 from planner.models.families.falcon import FalconConfig
+from planner.models.families.falcon_h1 import FalconH1Config
 from planner.models.families.gemma import Gemma2Config, Gemma3Config, GemmaConfig
+from planner.models.families.gemma3n import Gemma3nConfig
+from planner.models.families.gemma4 import Gemma4Config
 from planner.models.families.glm import Glm4Config, Glm4MoeConfig, GlmConfig
 from planner.models.families.gpt import Gpt2Config
 from planner.models.families.gpt_bigcode import GptBigCodeConfig
 from planner.models.families.gpt_neox import GptNeoxConfig
 from planner.models.families.gpt_oss import GptOssConfig
+from planner.models.families.hunyuan import HunyuanConfig, HunyuanMoeConfig
+from planner.models.families.jamba import JambaConfig
+from planner.models.families.kimi import KimiLinearConfig
 from planner.models.families.llama import (
     GraniteConfig,
     Llama4Config,
     LlamaConfig,
     MistralConfig,
+    SmolLm3Config,
 )
+from planner.models.families.minimax import MinimaxConfig, MinimaxM2Config
 from planner.models.families.mixtral import GrokConfig, MixtralConfig
 from planner.models.families.mpt import MptConfig
 from planner.models.families.nemotron import NemotronConfig, NemotronNasConfig
-from planner.models.families.olmo import Olmo2Config, OlmoConfig, OlmoeConfig
+from planner.models.families.nemotron_h import NemotronHConfig
+from planner.models.families.olmo import (
+    Olmo2Config,
+    Olmo3Config,
+    OlmoConfig,
+    OlmoeConfig,
+)
 from planner.models.families.opt import OptConfig
 from planner.models.families.phi import Phi3Config
 from planner.models.families.qwen import (
@@ -39,7 +61,20 @@ from planner.models.families.qwen import (
     Qwen3Config,
     Qwen3MoeConfig,
 )
+from planner.models.families.qwen_next import (
+    Qwen3NextConfig,
+    Qwen35Config,
+    Qwen35MoeConfig,
+)
+from planner.models.families.seed import SeedOssConfig
 from planner.models.families.starcoder2 import Starcoder2Config
+from planner.models.likeness import (
+    PLANNED_AS,
+    left_out,
+    most_alike,
+    not_understood,
+    told,
+)
 
 FAMILIES: tuple[type[FamilyConfig], ...] = (
     Gpt2Config,
@@ -53,6 +88,7 @@ FAMILIES: tuple[type[FamilyConfig], ...] = (
     Starcoder2Config,
     Llama4Config,
     GraniteConfig,
+    SmolLm3Config,
     MistralConfig,
     MixtralConfig,
     GrokConfig,
@@ -67,6 +103,7 @@ FAMILIES: tuple[type[FamilyConfig], ...] = (
     Phi3Config,
     OlmoConfig,
     Olmo2Config,
+    Olmo3Config,
     OlmoeConfig,
     CohereConfig,
     Cohere2Config,
@@ -78,6 +115,26 @@ FAMILIES: tuple[type[FamilyConfig], ...] = (
     NemotronNasConfig,
     DeepseekV2Config,
     DeepseekV3Config,
+    MinimaxM2Config,
+    HunyuanConfig,
+    HunyuanMoeConfig,
+    ErnieConfig,
+    ErnieMoeConfig,
+    BailingMoeV2Config,
+    SeedOssConfig,
+    Qwen3NextConfig,
+    Qwen35Config,
+    Qwen35MoeConfig,
+    NemotronHConfig,
+    DeepseekV32Config,
+    GlmMoeDsaConfig,
+    KimiLinearConfig,
+    Gemma3nConfig,
+    Gemma4Config,
+    DeepseekV4Config,
+    FalconH1Config,
+    JambaConfig,
+    MinimaxConfig,
 )
 
 MOST_PARAMETERS = 10**15
@@ -89,9 +146,9 @@ def from_config(
 ) -> Architecture:
     """Architecture that a Hugging Face config describes.
 
-    architectures[0] decides; model_type does where it is absent. Keys that the
-    family does not read are ignored. Of a model with several parts the text part is
-    read, under text_config.
+    architectures[0] decides; model_type does where it is absent; planned_as names a
+    family that stands in for another. Keys that the family does not read are ignored.
+    Of a model with several parts the text part is read, under text_config.
 
     Args:
         config: Content of a config.json.
@@ -104,8 +161,8 @@ def from_config(
     Raises:
         ModelConfigError: The architecture is not supported, or a field is wrong.
     """
-    config = _text_part(config)
-    family = _family(config, source)
+    whole, config = config, _text_part(config)
+    family = _stand_in(config, source) or _family(config, source)
     known = name or config.get("_name_or_path") or family.family
     found = family.read(config, source).architecture(name_like(str(known)), source)
     if found.parameters > MOST_PARAMETERS:
@@ -113,7 +170,19 @@ def from_config(
             f"{source}: the model has {found.parameters:.3g} parameters; at most "
             f"{MOST_PARAMETERS:.0e} are priced, a thousand times the largest"
         )
-    return replace(found, fields=config)
+    return replace(found, fields=config, left_out=left_out(family, config, whole))
+
+
+def _stand_in(config: Mapping[str, Any], source: str) -> type[FamilyConfig] | None:
+    """Family that the user lets stand in for the model's own; None without a word."""
+    given = config.get(PLANNED_AS)
+    known = {name: one for one in FAMILIES for name in (one.family, *one.aliases)}
+    if given is not None and given not in known:
+        near = ", ".join(alike(str(given), known)) or ", ".join(known)
+        raise ModelConfigError(
+            f"{source}: {PLANNED_AS} is {short(given)}; families: {near}"
+        )
+    return None if given is None else known[given]
 
 
 def _family(config: Mapping[str, Any], source: str) -> type[FamilyConfig]:
@@ -122,7 +191,7 @@ def _family(config: Mapping[str, Any], source: str) -> type[FamilyConfig]:
     by_type = {n: f for f in FAMILIES for n in (f.family, *f.aliases)}
     chosen = by_type.get(model_type) if hf_class is None else by_class.get(hf_class)
     if chosen is None:
-        raise _unsupported(hf_class, model_type, source)
+        raise _unsupported(hf_class, model_type, config, source)
     # A derived model may carry a model_type of its own; another family's is an error.
     if by_type.get(model_type, chosen) is not chosen:
         raise ModelConfigError(
@@ -138,7 +207,7 @@ def _text_part(config: Mapping[str, Any]) -> Mapping[str, Any]:
     if not isinstance(text, Mapping):
         return config
     # Tied embeddings may be stated outside; the class belongs to the whole model.
-    outer = ("tie_word_embeddings", "_name_or_path")
+    outer = ("tie_word_embeddings", "_name_or_path", PLANNED_AS)
     return {k: config[k] for k in outer if k in config} | dict(text)
 
 
@@ -160,7 +229,7 @@ def _declared(config: Mapping[str, Any], source: str) -> tuple[str | None, str]:
 
 
 def _unsupported(
-    hf_class: str | None, model_type: str, source: str
+    hf_class: str | None, model_type: str, config: Mapping[str, Any], source: str
 ) -> ModelConfigError:
     given = (
         f"architecture {short(hf_class)}"
@@ -177,9 +246,23 @@ def _unsupported(
     supported = ", ".join(getattr(f, label) for f in FAMILIES)
     family = near[0] if near else LlamaConfig
     return ModelConfigError(
-        f"{source}: {given} is not supported{nearest}; supported: {supported}. "
+        f"{source}: {given} is not supported{nearest}{_likeness(config)}; supported: "
+        f"{supported}. "
         f"A model of the same blocks can be described with model_type: "
         f"{family.family} and {', '.join(family.required_fields())}"
+    )
+
+
+def _likeness(config: Mapping[str, Any]) -> str:
+    """Say which family a config's fields are of, and which of them it would lose."""
+    family = most_alike(FAMILIES, config)
+    if family is None:
+        return ""
+    lost = not_understood(family, config)
+    missing = f"all but {told(lost)}" if lost else "all"
+    return (
+        f"; by its fields it is like {family.family}, which understands {missing}: "
+        f"--as {family.family} plans it so and says what it leaves out"
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from planner.specs.answer.estimate import Estimate, StageMemory
+from planner.specs.answer.estimate import Estimate, MemoryEstimate, StageMemory
 from planner.specs.answer.result import Explanation, RankedPlan
 from planner.specs.layouts.layout_text import degrees_changed
 from planner.specs.layouts.offload import offload_text
@@ -20,6 +20,17 @@ CAUSE_WORDS = {
     "straggler": "stragglers",
     "other": "other",
 }
+CATEGORIES = {
+    "weights": "weights",
+    "gradients": "gradients",
+    "optimizer": "optimizer states",
+    "activations": "activations",
+    "transient": "transients",
+    "communication": "communication",
+    "fragmentation": "fragmentation",
+    "context": "context",
+}
+"""Categories of memory with their words; they add up to what the device reports."""
 NO_DIFFERENCE = "equal in every cause"
 SHOWN = 0.0005
 """Differences below this share of the step go unmentioned. [1]"""
@@ -46,15 +57,38 @@ def gpus_words(gpus: int, per_node: int = 0) -> str:
     return f"{words} ({nodes:,} node{'s' * (nodes != 1)} of {per_node})"
 
 
-def _differences(best: Estimate, other: Estimate) -> list[tuple[str, float]]:
-    """Causes by how much longer they take in *other*, largest first. [1]."""
-    step = best.step_time_s.value
+def time_terms(best: Estimate, other: Estimate) -> list[tuple[str, float, float]]:
+    """Causes by how much longer they take in another plan, the largest first.
+
+    Args:
+        best: A plan. [-]
+        other: Another plan. [-]
+
+    Returns:
+        Cause, time in the plan, time in the other; differences add up to that of the
+        steps. [s], shape (causes,)
+    """
     ours, theirs = best.time_breakdown_s, other.time_breakdown_s
-    pairs = [
-        (cause, (getattr(theirs, cause) - getattr(ours, cause)) / step)
-        for cause in CAUSE_WORDS
+    terms = [
+        (cause, getattr(ours, cause), getattr(theirs, cause)) for cause in CAUSE_WORDS
     ]
-    return sorted(pairs, key=lambda pair: -pair[1])
+    return sorted(terms, key=lambda term: term[1] - term[2])
+
+
+def memory_terms(best: Estimate, other: Estimate) -> list[tuple[str, float, float]]:
+    """Categories of the fullest rank by how much more another plan holds.
+
+    Args:
+        best: A plan. [-]
+        other: Another plan. [-]
+
+    Returns:
+        Category, memory in the plan, memory in the other; differences add up to that
+        of the device peaks. [GiB], shape (categories,)
+    """
+    ours, theirs = _fullest(best.memory), _fullest(other.memory)
+    terms = [(name, getattr(ours, name), getattr(theirs, name)) for name in CATEGORIES]
+    return sorted(terms, key=lambda term: term[1] - term[2])
 
 
 def why_slower(best: Estimate, other: Estimate) -> str:
@@ -67,7 +101,8 @@ def why_slower(best: Estimate, other: Estimate) -> str:
     Returns:
         Half a sentence. [text]
     """
-    changed = _differences(best, other)
+    step = best.step_time_s.value
+    changed = [(cause, (b - a) / step) for cause, a, b in time_terms(best, other)]
     worse = [f"{CAUSE_WORDS[c]} +{d:.1%}" for c, d in changed[:2] if d > SHOWN]
     better = [f"{CAUSE_WORDS[c]} {d:.1%}" for c, d in changed[-1:] if d < -SHOWN]
     return ", ".join(worse + better) or NO_DIFFERENCE
@@ -132,25 +167,50 @@ def _settings_changed(best: RankedPlan, other: RankedPlan) -> list[str]:
 def _binding(best: Estimate) -> tuple[str, ...]:
     """The fullest rank and the largest costs beside the kernels."""
     memory = best.memory
-    worst: StageMemory = max(memory.stages, key=lambda stage: stage.device)
-    parts = {
-        "activations": worst.activations,
-        "weights": worst.weights,
-        "gradients": worst.gradients,
-        "optimizer states": worst.optimizer,
-        "transients": worst.transient,
-    }
+    worst = _fullest(memory)
+    kernels, others = costs_words(best)
+    return (
+        f"Stage {worst.stage} is the fullest, {worst.device:.1f} of "
+        f"{memory.capacity_gib:.1f} GiB, {fullest_words(memory)}; beside the kernels "
+        f"({kernels} of the step) it pays {others}.",
+    )
+
+
+def _fullest(memory: MemoryEstimate) -> StageMemory:
+    return max(memory.stages, key=lambda stage: stage.device)
+
+
+def fullest_words(memory: MemoryEstimate) -> str:
+    """Name the category that takes most of the fullest rank.
+
+    Args:
+        memory: Peak memory. [GiB]
+
+    Returns:
+        For example `most of it activations (35.0 GiB)`. [text]
+    """
+    worst = _fullest(memory)
+    held = ("activations", "weights", "gradients", "optimizer", "transient")
+    parts = {CATEGORIES[name]: getattr(worst, name) for name in held}
     largest = max(parts, key=lambda name: parts[name])
+    return f"most of it {largest} ({parts[largest]:.1f} GiB)"
+
+
+def costs_words(best: Estimate) -> tuple[str, str]:
+    """Share of the kernels in a step, and the largest costs beside them.
+
+    Args:
+        best: Predicted time of a plan.
+
+    Returns:
+        For example `77.6%`, and `pipeline bubble 4.3%, recompute 2.0%`. [text]
+    """
     step = best.step_time_s.value
     times = best.time_breakdown_s.model_dump()
+    kernels = times.pop("compute") / step
     costs = sorted(
-        ((cause, time / step) for cause, time in times.items() if cause != "compute"),
+        ((cause, time / step) for cause, time in times.items()),
         key=lambda pair: -pair[1],
     )
     named = ", ".join(f"{CAUSE_WORDS[c]} {s:.1%}" for c, s in costs[:3] if s > SHOWN)
-    return (
-        f"Stage {worst.stage} is the fullest, {worst.device:.1f} of "
-        f"{memory.capacity_gib:.1f} GiB, most of it {largest} "
-        f"({parts[largest]:.1f} GiB); beside the kernels "
-        f"({times['compute'] / step:.1%} of the step) it pays {named or 'nothing'}.",
-    )
+    return f"{kernels:.1%}", named or "nothing"

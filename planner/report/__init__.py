@@ -5,6 +5,7 @@ from planner.report.text import (
     infeasible_report,
     phases_report,
     prediction_report,
+    quiet_report,
     result_report,
 )
 
@@ -14,5 +15,6 @@ __all__ = [
     "infeasible_report",
     "phases_report",
     "prediction_report",
+    "quiet_report",
     "result_report",
 ]

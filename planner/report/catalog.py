@@ -1,7 +1,6 @@
 """The catalog as tables: numbers in natural units, unverified numbers marked."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, get_args
 
 from pydantic import BaseModel
@@ -17,12 +16,12 @@ from hardware.reading.units import Quantity
 from hardware.specs import Sourced
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
-from planner.frameworks.stacks import stack_names
 from planner.launch import targets
 from planner.launch.launchers import LAUNCHERS
 from planner.launch.registry import TARGETS
 from planner.launch.target import Launcher, Target
 from planner.models import preset, preset_names, read_preset
+from planner.report.frameworks import framework_entry, framework_facts
 from planner.specs.frameworks.framework import Framework
 
 Entry = dict[str, object]
@@ -37,6 +36,7 @@ _SCALES = {
     "FLOP/s": (1e12, "TFLOP/s"),
     "W": (1, "W"),
     "s": (1e-6, "us"),
+    "Hz": (1e6, "MHz"),
 }
 """Base unit to the divisor and name of the unit that people use."""
 _TITLES = {
@@ -136,7 +136,7 @@ def entry(kind: str, name: str) -> Entry:
     if kind == "models":
         return _model(name)
     if kind == "frameworks":
-        return _framework(next(f for f in FRAMEWORKS if f.name == name))
+        return framework_entry(_framework(name))
     if kind == "targets":
         return _target(name)
     return _READERS[kind](name).model_dump(mode="json")
@@ -159,17 +159,8 @@ def _model(name: str) -> Entry:
     }
 
 
-def _framework(its: Framework) -> Entry:
-    """A framework: its limits and its default stack."""
-    limits = asdict(its.limits)
-    return {
-        "name": its.name,
-        "title": its.title,
-        "version": its.profile.version,
-        "stacks": list(stack_names(its.name)),
-        **limits,
-        "profile": its.profile.model_dump(mode="json"),
-    }
+def _framework(name: str) -> Framework:
+    return next(framework for framework in FRAMEWORKS if framework.name == name)
 
 
 def _target(name: str) -> Entry:
@@ -307,9 +298,10 @@ def entry_table(kind: str, name: str) -> RenderableType:
     Raises:
         BadInputError: No such kind or name; names the nearest.
     """
-    data = entry(kind, name)
+    if kind == "frameworks":
+        return _framework_table(name)
     if kind not in _READERS:
-        return _plain_entry(data)
+        return _plain_entry(entry(kind, name))
     its = _READERS[kind](name)
     table = _table("field", "value", "source")
     for row in facts(its):
@@ -331,7 +323,7 @@ def facts(its: Sourced) -> Iterator[tuple[str, str, str]]:
         Field, value in natural units, source; a name has an empty source. [text]
     """
     for field in type(its).model_fields:
-        if field not in {"sources", "unverified"}:
+        if field not in {"sources", "unverified", "deviates"}:
             yield field, _cell(its, field, with_unit=True), _source(its, field)
 
 
@@ -369,6 +361,16 @@ def _plain_entry(data: Entry) -> Table:
             label = f"{field}.{key}" if key else field
             table.add_row(label, _plain(part, field))
     return table
+
+
+def _framework_table(name: str) -> RenderableType:
+    """Limits of a framework, then every value of its stacks with its source."""
+    data = entry("frameworks", name)
+    limits = {k: v for k, v in data.items() if k not in {"profile", "values"}}
+    table = _table("value", "", "source or range")
+    for field, value, told in framework_facts(_framework(name)):
+        table.add_row(field, _plain(value, field), told)
+    return Group(_plain_entry(limits), Text(), table)
 
 
 def catalog_data(kind: str | None, name: str | None) -> dict[str, object]:

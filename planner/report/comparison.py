@@ -116,6 +116,8 @@ def _best(answer: Comparison) -> Iterator[str]:
         yield f"{one.name} on {gpus:,} GPUs: {took}{spent}, {answer.why_best}."
     else:
         yield f"{answer.why_best}."
+    if answer.over_quotes:
+        yield f"{answer.over_quotes[:1].upper()}{answer.over_quotes[1:]}."
     if any(one.pareto for one in answer.candidates):
         yield "*: no other candidate is both faster and cheaper."
     for one in answer.candidates:

@@ -49,6 +49,11 @@ def heading(workload: Workload) -> Heading:
         cluster=workload.topology.cluster.spec.name,
         framework=f"{framework.title} {framework.profile.version}",
         job=f"{training.sequences:,} sequences of {training.seq_len:,} tokens a step "
-        f"({tokens / 1e6:,.1f}M tokens), {training.precision}, {training.optimizer}"
+        f"({_of_tokens(tokens)}), {training.precision}, {training.optimizer}"
         f"{method}",
     )
+
+
+def _of_tokens(tokens: int) -> str:
+    scale, letter = (1e6, "M") if tokens >= 1e6 else (1e3, "k")
+    return f"{tokens / scale:,.1f}{letter} tokens"

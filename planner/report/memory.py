@@ -53,9 +53,9 @@ def training_memory_report(answer: TrainingMemory, title: Heading) -> Renderable
         section(judged, layout_table(answer.layout)),
         section("Memory", Group(memory_table(memory), verdict_line(memory))),
         *_moments(memory),
-        section("The most that fits", _pairs(_most(answer))),
+        section("The most that fits", _pairs(most_rows(answer))),
         section("By method", methods_table(answer.methods)),
-        section("Checkpoint", _pairs(_checkpoint(answer.checkpoint))),
+        section("Checkpoint", _pairs(checkpoint_rows(answer.checkpoint))),
         *_small_print(answer.warnings, answer.stack, answer.assumptions),
     )
 
@@ -84,7 +84,7 @@ def inference_memory_report(
         Text(title, style="bold"),
         Text(job, style="dim"),
         section("Memory of a GPU", Group(_serving_table(memory), _serves(memory))),
-        section("The most that fits", _pairs(_most_served(answer))),
+        section("The most that fits", _pairs(most_served_rows(answer))),
         *_small_print(answer.warnings, answer.stack, answer.assumptions),
     )
 
@@ -108,7 +108,15 @@ def _moments(memory: MemoryEstimate) -> Iterator[RenderableType]:
     yield section("Moments", table)
 
 
-def _most(answer: TrainingMemory) -> list[tuple[str, str]]:
+def most_rows(answer: TrainingMemory) -> list[tuple[str, str]]:
+    """The most that fits with everything else as given, name by name.
+
+    Args:
+        answer: Answer for a training job. [-]
+
+    Returns:
+        Name and value. [text]
+    """
     largest = answer.largest
     return [
         ("micro-batch", _count(largest.micro_batch, "sequence")),
@@ -125,7 +133,15 @@ def _fewest(answer: TrainingMemory) -> str:
     return f"{needed}: {short_layout(layout)}"
 
 
-def _most_served(answer: InferenceMemory) -> list[tuple[str, str]]:
+def most_served_rows(answer: InferenceMemory) -> list[tuple[str, str]]:
+    """The most that a GPU serves with everything else as given, name by name.
+
+    Args:
+        answer: Answer for an inference job. [-]
+
+    Returns:
+        Name and value. [text]
+    """
     asked, largest, needed = answer.stack, answer.largest, answer.gpus_needed
     cached = answer.cache_bytes_per_token / 2**10
     return [
@@ -176,21 +192,45 @@ def methods_table(methods: Sequence[MethodAnswer]) -> Table:
     table.add_column("largest model")
     table.add_column("fewest GPUs", justify="right")
     table.add_column("nodes", justify="right")
-    for answer in methods:
-        verdict = answer.verdict
-        style = VERDICT_STYLES[verdict] if verdict else "dim"
-        table.add_row(
+    for answer, (name, device, verdict, *rest) in zip(
+        methods, methods_rows(methods), strict=True
+    ):
+        style = VERDICT_STYLES[answer.verdict] if answer.verdict else "dim"
+        table.add_row(name, device, Text(verdict, style=style), *rest)
+    return table
+
+
+def methods_rows(methods: Sequence[MethodAnswer]) -> tuple[tuple[str, ...], ...]:
+    """Method, device memory, verdict, largest model, fewest GPUs and nodes.
+
+    Args:
+        methods: Answers, the job's own first, shape (methods,). [-]
+
+    Returns:
+        One row for each method. [text]
+    """
+    return tuple(
+        (
             f"{answer.method}, {answer.optimizer}{' on host' * answer.offloaded}",
             _NONE if answer.device_gib is None else f"{answer.device_gib:.1f}",
-            Text(verdict or answer.reason or "not on these GPUs", style=style),
+            answer.verdict or answer.reason or "not on these GPUs",
             answer.largest_model or "none",
             "none" if answer.gpus_needed is None else f"{answer.gpus_needed:,}",
             _NONE if answer.nodes_needed is None else f"{answer.nodes_needed:,}",
         )
-    return table
+        for answer in methods
+    )
 
 
-def _checkpoint(saved: Checkpoint) -> list[tuple[str, str]]:
+def checkpoint_rows(saved: Checkpoint) -> list[tuple[str, str]]:
+    """Sizes of a checkpoint, name by name.
+
+    Args:
+        saved: The checkpoint. [GiB]
+
+    Returns:
+        Name and value. [text]
+    """
     what = "adapters alone" if saved.adapters_only else "weights and optimizer"
     return [
         ("total", f"{_gb(saved.total_gib)}: {what}"),

@@ -237,20 +237,28 @@ def verdict_line(memory: MemoryEstimate) -> Text:
         One line. [-]
     """
     peak = memory.peak_device_gib
+    odds = f", {odds_words(memory)}" if odds_words(memory) else ""
     line = Text(memory.verdict, style=VERDICT_STYLES[memory.verdict])
     return line.append(
         f": peak {peak.value:.1f} GiB ({peak.low:.1f} to {peak.high:.1f}) of "
-        f"{memory.capacity_gib:.1f} GiB{_odds(memory)}; "
+        f"{memory.capacity_gib:.1f} GiB{odds}; "
         f"reserved {memory.peak_reserved_gib:.1f} GiB{host_words(memory)}",
         style="default not bold",
     )
 
 
-def _odds(memory: MemoryEstimate) -> str:
-    """Probability that a plan at risk does not fit, in words."""
+def odds_words(memory: MemoryEstimate) -> str:
+    """Probability that a plan at risk does not fit, in words.
+
+    Args:
+        memory: Peak memory. [-]
+
+    Returns:
+        For example `14% likely not to fit`; empty where no risk is told. [text]
+    """
     if memory.verdict != "at-risk" or memory.oom_probability is None:
         return ""
-    return f", {memory.oom_probability:.0%} likely not to fit"
+    return f"{memory.oom_probability:.0%} likely not to fit"
 
 
 def host_words(memory: MemoryEstimate) -> str:

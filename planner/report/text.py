@@ -22,6 +22,7 @@ from planner.report.tables import (
 from planner.report.ties import tie_sentences
 from planner.specs.answer.result import Objective, RankedPlan, Result
 from planner.specs.answer.run import Run
+from planner.specs.layouts.layout_text import given_layout
 
 _UNITS = {"throughput": "tokens/s"}
 
@@ -117,6 +118,18 @@ def phases_report(
         title = f"{above}Phase {index} of {count}: {name}"
         told += [Text(title, style="bold magenta"), report]
     return Group(*told, *run_sections(run))
+
+
+def quiet_report(plans: Sequence[RankedPlan]) -> str:
+    """Layouts alone, each as `--layout` takes it back.
+
+    Args:
+        plans: The best plan of each phase. [-]
+
+    Returns:
+        A line for each plan, for no console to break. [text]
+    """
+    return "\n".join(given_layout(plan.layout) for plan in plans)
 
 
 def certificate(result: Result) -> Text:

@@ -34,6 +34,7 @@ def _sheets(answer: Validation) -> Iterator[Sheet]:
     yield sheets.summary_sheet(answer)
     yield sheets.ranking_sheet(answer)
     yield sheets.oom_sheet(answer)
+    yield sheets.claims_sheet(answer)
     yield from map(_narrow, sheets.group_sheets(answer))
     yield sheets.worst_time_sheet(answer, WORST)
     yield sheets.worst_memory_sheet(answer, WORST)

@@ -12,6 +12,7 @@ from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.table.table import CostTable
 from planner.search.bounds.bounds import space_bounds
+from planner.search.bounds.deal_bounds import dealt_bound
 from planner.search.bounds.floor import step_floor
 from planner.search.bounds.pool_bounds import pooled_bound
 from planner.search.space.declared import joined
@@ -189,6 +190,11 @@ def priced_part(listing: Listing, some: slice, most: float) -> Part:
     table = price_meshes(listing.workload, space.meshes, space.recompute)
     bounds, fits = bounded(table, space)
     quick = bounds <= most
+    if most < float("inf"):
+        # Few are left to look at more closely.
+        at = np.flatnonzero(fits & quick)
+        bounds[at] = np.maximum(bounds[at], dealt_bound(table, space.take(at)))
+        quick = bounds <= most
     counted[NO_FIT] += int(np.count_nonzero(~fits))
     counted[BY_BOUND] += int(np.count_nonzero(fits & ~quick))
     left = np.flatnonzero(fits & quick)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from planner.cost.workload import Workload
-from planner.models.layers.blocks import Mlp, Moe
+from planner.models.layers.blocks import Mlp, Moe, ScanBlock
 from planner.schedules.placement import V_SHAPED, placement
 from planner.specs.layouts.axes import NUMBERS
 from planner.specs.layouts.context import cp_family
@@ -91,6 +91,23 @@ def _dealt(workload: Workload, kind: str, dealt: int, ranks: int) -> Sentences:
             yield (
                 f"{kind} needs {keys} heads of keys to divide by tp * {dealt} = {ranks}"
             )
+
+
+def _scans(workload: Workload, layout: Layout) -> Sentences:
+    """Ranks share out whole heads of scans, and no compressed keys, or there is one."""
+    if layout.cp > 1:
+        for kind in workload.kinds:
+            if not kind.attention.splits_sequence:
+                yield f"cp {layout.cp} cannot share out {kind.name}'s compressed keys"
+    ranks, name = layout.tp * layout.cp, workload.framework.name
+    for kind in workload.kinds:
+        if not isinstance(kind.attention, ScanBlock) or ranks == 1:
+            continue
+        heads = kind.attention.heads
+        if not workload.framework.limits.splits_scans:
+            yield f"{name} splits no scan over tp * cp = {ranks}, as {kind.name} has"
+        elif heads % ranks:
+            yield f"tp * cp = {ranks} does not divide the {heads} heads of {kind.name}"
 
 
 def _batch(workload: Workload, layout: Layout) -> Sentences:
@@ -321,6 +338,7 @@ RULES: tuple[Callable[[Workload, Layout], Sentences], ...] = (
     _tensor,
     _sequence,
     _context,
+    _scans,
     _batch,
     _sharding,
     _whole_replicas,

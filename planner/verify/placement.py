@@ -225,10 +225,26 @@ def _inside(fabric: Fabric, members: Ints) -> float:
         return fabric.full_bandwidth
     links = fabric.scale_up
     if fabric.mesh_link is not None:
-        links = float((ranks[together] - 1).min()) * fabric.mesh_link
+        pairs = (ranks - 1) * _slowest_link(fabric, members, group, domain)
+        links = float(pairs[together].min())
     leaving = np.bincount(group)[group] > 1
     senders = np.bincount(domain, weights=ranks - leaving)
     return min(links, fabric.staging / max(float(senders.max()), 1.0))
+
+
+def _slowest_link(
+    fabric: Fabric, members: Ints, group: Ints, domain: Ints
+) -> npt.NDArray[np.float64]:
+    """Slowest link between the ranks of each stay of a mesh. [B/s]."""
+    assert fabric.mesh_link is not None
+    if fabric.module == 1:
+        return np.full(len(group), fabric.mesh_link)
+    homes, modules = _units(fabric, 0)[members], members // fabric.module
+    near = [
+        len(np.unique(modules[g][homes[g] == d])) == 1
+        for g, d in zip(group, domain, strict=True)
+    ]
+    return np.where(near, fabric.module_link, fabric.mesh_link)
 
 
 def _stays(fabric: Fabric, level: int, members: Ints) -> tuple[Ints, Ints, Ints]:
@@ -333,7 +349,8 @@ def _pair_rate(fabric: Fabric, pairs: Ints) -> float:
     leaves = homes[:, 0] != homes[:, 1]
     rates = [fabric.nic_share if leaves.any() else np.inf]
     if not leaves.all():
-        pair = fabric.scale_up if fabric.mesh_link is None else fabric.mesh_link
+        near = np.ptp(pairs[~leaves] // fabric.module, axis=1) == 0
+        pair = fabric.peer_link(together=bool(near.all()))
         staying = np.bincount(homes[~leaves, 0])
         rates.append(min(pair, fabric.staging / staying.max()))
     for level in range(1, len(fabric.tiers) + 1):

@@ -372,7 +372,7 @@ class Prices:
         """
         layout = self.layout
         tokens = layout.micro_batch * self.workload.training.seq_len / layout.cp
-        whole = rate * 0 + ELEMENT * self.workload.model.hidden * tokens
+        whole = rate * 0 + ELEMENT * self.workload.model.stream_width * tokens
         scatters = self.workload.profile.stage_scatter and layout.tp > 1
         share = whole / (layout.tp if layout.sp or scatters else 1)
         sent = one(send_time(self.context.links, share, rate, crosses))

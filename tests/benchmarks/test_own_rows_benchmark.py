@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.accuracy.calibration import OTHER, SAME, Known, errors_of
 from benchmarks.accuracy.spreads import ledgered, spreads_of
-from planner.evidence.fitting.factors import spreads
+from planner.evidence.fitting.factors import likeliest_factor, spreads
 
 
 def rows(campaign: str, log: float, count: int = 6, source: str = "a") -> list[Known]:
@@ -31,12 +31,12 @@ def test_another_campaign_takes_a_part_only() -> None:
 
 
 def test_memory_is_calibrated_by_its_counter() -> None:
-    """Kept of one row: 0.0939 / 0.1173 with caches, 0.0199 / 0.0619 of tensors."""
     caches = [Known("a", "g, s", "m", "", 0.3) for _ in range(4)]
     tensors = [Known("b", "g, s", "m", "", 0.3, allocated=True) for _ in range(4)]
-    for its, kept in ((caches, 0.8), (tensors, 0.321)):
+    for its, spread in ((caches, spreads().reserved), (tensors, spreads().allocated)):
         ((_, after),) = errors_of(its, memory=True)[1, SAME]
-        assert after == pytest.approx(1 - np.exp(-0.3 * (1 - kept)), rel=0.01)
+        left = 0.3 - likeliest_factor(np.array([0.3]), spread)
+        assert after == pytest.approx(1 - np.exp(-left), rel=0.01)
 
 
 def test_three_rows_are_no_source() -> None:

@@ -42,8 +42,8 @@ def chromium() -> Iterator[Any]:
         driver.quit()
 
 
-def show(driver: Any, page: Path, width: int, theme: Theme = "light") -> None:
-    """Open a page and wait until its charts are drawn."""
+def set_look(driver: Any, width: int, theme: Theme) -> None:
+    """Give the window a width and the reader a theme."""
     metrics = {
         "width": width,
         "height": 900,
@@ -53,6 +53,11 @@ def show(driver: Any, page: Path, width: int, theme: Theme = "light") -> None:
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
     scheme = {"name": "prefers-color-scheme", "value": theme}
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
+
+
+def show(driver: Any, page: Path, width: int, theme: Theme = "light") -> None:
+    """Open a page and wait until its charts are drawn."""
+    set_look(driver, width, theme)
     # A page from a file may load whatever it likes; so it is cut off.
     driver.execute_cdp_cmd("Network.enable", {})
     offline = {"offline": True, "latency": 0, "downloadThroughput": 0}

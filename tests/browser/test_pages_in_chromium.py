@@ -22,7 +22,7 @@ COMMANDS = {
 CHARTS = {"plan": 10, "predict": 7, "explain": 8, "compare": 6, "nothing fits": 0}
 """Fewest charts of each page. [1]"""
 WIDTHS = (1280, 390)
-LARGEST = 6e6
+LARGEST = 2e6
 """Size of a page. [B]"""
 SMALLEST = 11.0
 """Size of its letters. [px]"""
@@ -121,7 +121,7 @@ def test_a_page_follows_the_theme(
 def test_a_page_is_small_and_loads_nothing(
     browser: Any, page: tuple[str, Path]
 ) -> None:
-    """One file, under 6 MB; the browser is offline and asked for nothing."""
+    """One file, under 2 MB; the browser is offline and asked for nothing."""
     assert page[1].stat().st_size < LARGEST
     opened(browser, page[1], 1280)
     loaded = browser.execute_script(

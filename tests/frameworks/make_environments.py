@@ -21,10 +21,10 @@ FOLDER = Path(
 ).resolve()
 
 
-def pins() -> dict[str, list[str]]:
-    """Requirements of every environment, by framework. [text]."""
-    every = yaml.safe_load(PINS.read_text())
-    return {name: list(one["requires"]) for name, one in every.items()}
+def pins() -> dict[str, dict[str, list[str]]]:
+    """Requirements of every environment, and packages without theirs. [text]."""
+    every: dict[str, dict[str, list[str]]] = yaml.safe_load(PINS.read_text())
+    return every
 
 
 def python_of(name: str) -> Path:
@@ -51,25 +51,27 @@ def extensions_of(name: str) -> Path:
     return FOLDER / name / "extensions"
 
 
-def make(name: str, requires: list[str]) -> None:
+def make(name: str, wanted: dict[str, list[str]]) -> None:
     """Make an environment; do nothing where it is there with these pins.
 
     Args:
         name: A framework. [text]
-        requires: Requirements, as pip reads them. [text]
+        wanted: Requirements, as pip reads them, by `requires` and `alone`. [text]
 
     Raises:
         subprocess.CalledProcessError: pip cannot install one.
     """
     stamp = FOLDER / name / "pins.json"
-    wanted = json.dumps(requires)
-    if stamp.exists() and stamp.read_text() == wanted:
+    said = json.dumps(wanted)
+    if stamp.exists() and stamp.read_text() == said:
         return
     venv.create(FOLDER / name, with_pip=True, clear=True)
     # What is imported is compiled then: a small part of what is installed.
     pip = [str(python_of(name)), "-m", "pip", "install", "-q", "--no-compile"]
-    subprocess.run([*pip, *requires], check=True)
-    stamp.write_text(wanted)
+    subprocess.run([*pip, *wanted["requires"]], check=True)
+    if "alone" in wanted:
+        subprocess.run([*pip, "--no-deps", *wanted["alone"]], check=True)
+    stamp.write_text(said)
 
 
 def main() -> None:
@@ -77,7 +79,8 @@ def main() -> None:
     every = pins()
     names = sys.argv[1:] or list(every)
     for name in names:
-        print(f"{name}: {', '.join(every[name])}", flush=True)  # noqa: T201  # a script
+        words = (word for these in every[name].values() for word in these)
+        print(f"{name}: {', '.join(words)}", flush=True)  # noqa: T201  # a script
     with ThreadPoolExecutor(max_workers=2) as pool:
         list(pool.map(make, names, [every[name] for name in names]))
 

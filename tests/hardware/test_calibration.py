@@ -9,7 +9,7 @@ from each import each
 
 from hardware import calibration as cal
 from hardware import catalog
-from hardware.kernel_shapes import with_shapes
+from hardware.kernels.shapes import with_shapes
 from hardware.nccl import nccl
 
 

@@ -10,8 +10,8 @@ from planner.models.layers.linears import linears
 
 pytestmark = pytest.mark.oracle
 
-ROUTERS = {"router", "layer", "shared_expert_gate"}
-"""Routers that are linear layers, of Llama 4 and DBRX, and a column beside one."""
+ROUTERS = {"router", "layer", "wg", "proj", "shared_expert_gate"}
+"""Routers that are linear layers: Llama 4, DBRX, Hunyuan, Gemma 4, a column beside."""
 OF_GPT2 = "Conv1D"
 """A linear layer that keeps its weight the other way round. [text]"""
 FAMILIES = {preset(name).family: name for name in reversed(NAMES)}
@@ -39,6 +39,8 @@ def _built(name: str, config: dict[str, object]) -> Counter[tuple[str, int]]:
     for path, module in theirs(name, config, "meta").named_modules():
         last, depth = path.split(".")[-1], path.count(".")
         plain = isinstance(module, torch.nn.Linear)
+        if last.isdigit():  # Gemma 3n's projections of copies, outside blocks
+            continue
         if (plain or type(module).__name__ == OF_GPT2) and depth > 1:
             found[last, module.weight.numel()] += last not in ROUTERS
     return +found

@@ -7,21 +7,27 @@ from typing import Any
 Test = Callable[..., None]
 
 
-def each(names: str | tuple[str, ...], values: Iterable[Any]) -> Callable[[Test], Test]:
+Values = Iterable[Any] | Callable[[], Iterable[Any]]
+
+
+def each(names: str | tuple[str, ...], values: Values) -> Callable[[Test], Test]:
     """Run a test with every value in turn; as `pytest.mark.parametrize`, in one item.
 
     Args:
         names: Name of the test's argument, or names of several. [text]
-        values: Its values, or rows of theirs. [-]
+        values: Values of the argument, or rows of several; or a function that makes
+            them when the test runs. [-]
 
     Returns:
         The decorator.
     """
     keys = (names,) if isinstance(names, str) else names
-    rows = [(v,) if isinstance(names, str) else tuple(v) for v in values]
+    kept = values if callable(values) else list(values)
 
     def merge(test: Test) -> Test:
         def every(**fixtures: Any) -> None:
+            made = kept() if callable(kept) else kept
+            rows = [(v,) if isinstance(names, str) else tuple(v) for v in made]
             assert rows, "no value"
             failed = [wrong for row in rows if (wrong := tried(row, fixtures))]
             assert not failed, "\n".join(failed)

@@ -17,7 +17,7 @@ FENCE = re.compile(
     flags=re.DOTALL | re.MULTILINE,
 )
 """A fenced block, and the comment that says how a test treats the block."""
-SECONDS = re.compile(r"solved, [\d.]+ s")
+SECONDS = re.compile(r"\b(solved|gap [\d.%]+|fits), [\d.]+ s\b")
 """Wall time of a search, the one number that differs from run to run."""
 
 
@@ -68,7 +68,7 @@ def blocks(page: Path) -> Iterator[Shown]:
 
 def folded(text: str) -> str:
     """White space folded and the seconds of searches left out."""
-    return SECONDS.sub("solved", " ".join(text.split()))
+    return SECONDS.sub(r"\1", " ".join(text.split()))
 
 
 def shows(shown: str, printed: str) -> bool:

@@ -5,15 +5,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-import yaml
 
+from planner.api.flow.calibrate import fitted
+from planner.api.flow.files import write_whole
+from planner.api.flow.overlay import lay_over
 from planner.cli.guard import guarded
-from planner.cli.options import Calibration, Hardware, lay_over
-from planner.cli.output import show, write_whole
-from planner.errors import BadInputError
-from planner.evidence.fitting.calibrate import solver
-from planner.evidence.fitting.user_fit import collect, file_of, fit_pairs
-from planner.evidence.rows.rows import Reading, read_rows
+from planner.cli.options import Calibration, Hardware
+from planner.cli.output import show
 from planner.job.calibration_file import read_calibration
 from planner.report.calibration import calibration_report
 
@@ -55,25 +53,13 @@ def calibrate(
     Raises:
         BadInputError: No row can be fitted to, or scipy is not installed.
     """
-    solver()
     lay_over(hardware)
     own = None if calibration is None else read_calibration(calibration)
-    reading = read_rows(paths)
-    _warn(reading)
-    found = collect(reading.rows, own)
-    if not (found.runs or found.peaks):
-        raise BadInputError(
-            "no row has a step time or a peak of memory that can be fitted to",
-            file=", ".join(str(path) for path in paths),
-            value=next(iter(found.skipped.values()), None),
-        )
-    fits = fit_pairs(found)
-    held = file_of(fits, own).model_dump(mode="json", by_alias=True)
-    write_whole(out, yaml.safe_dump(held, sort_keys=False).rstrip())
-    show(calibration_report(fits, found.skipped, found.contradictions, str(out)))
+    found = fitted(paths, own, warn=_warn)
+    write_whole(out, found.text)
+    show(calibration_report(found.fits, found.skipped, found.contradictions, str(out)))
 
 
-def _warn(reading: Reading) -> None:
-    """Warn about invalid rows; the other rows are still fitted to."""
-    for row in reading.invalid:
-        print(f"warning: {row.reason}", file=sys.stderr)
+def _warn(reason: str) -> None:
+    """Warn about an invalid row; the other rows are still fitted to."""
+    print(f"warning: {reason}", file=sys.stderr)

@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
+from planner.api.flow.overlay import lay_over
 from planner.cli.guard import guarded
-from planner.cli.options import Hardware, JsonTo, lay_over
+from planner.cli.options import Hardware, JsonTo
 from planner.cli.output import deliver
+from planner.errors import BadInputError
 from planner.report.catalog import (
     KINDS,
     catalog_data,
@@ -17,6 +19,7 @@ from planner.report.catalog import (
     kind_table,
     overview,
 )
+from planner.report.catalog_check import check_data, check_report
 
 
 def _complete_kind(incomplete: str) -> list[str]:
@@ -47,6 +50,14 @@ Name = Annotated[
         show_default=False,
     ),
 ]
+Check = Annotated[
+    bool,
+    typer.Option(
+        "--check",
+        help="Hold numbers against each other and prices against their quotes; "
+        "exit 2 where one deviates without a reason.",
+    ),
+]
 
 
 @guarded
@@ -55,6 +66,7 @@ def catalog(
     name: Name = None,
     json_to: JsonTo = None,
     hardware: Hardware = None,
+    check: Check = False,
 ) -> None:
     """Print what is known: everything, a kind, or one entry with its sources.
 
@@ -63,10 +75,26 @@ def catalog(
         name: Name of an entry. [-]
         json_to: File for JSON, or `-` for stdout. [-]
         hardware: Folder of hardware laid over ours. [-]
+        check: Check the whole catalog in place of listing it. [-]
     """
     lay_over(hardware)
+    if check:
+        _check(kind, json_to)
+        return
     data = catalog_data(kind, name)
     deliver(_report(kind, name), json.dumps(data, indent=2, default=str), json_to)
+
+
+def _check(kind: str | None, json_to: str | None) -> None:
+    """Print what deviates; exit 2 where something does without a reason."""
+    if kind is not None:
+        raise BadInputError(
+            "goes with no kind", field="--check", value=kind, allowed="--check alone"
+        )
+    report, sound = check_report()
+    deliver(report, json.dumps(check_data(), indent=2), json_to)
+    if not sound:
+        raise typer.Exit(BadInputError.exit_code)
 
 
 def _report(kind: str | None, name: str | None) -> RenderableType:

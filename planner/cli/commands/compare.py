@@ -1,31 +1,25 @@
 """`planner compare`: the same job on several clusters, or a purchase file."""
 
-import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from math import inf
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from hardware.reading.units import parse_quantity
+from planner.api.flow.compare import compared, runner
+from planner.api.flow.limits import MEMORY
+from planner.api.flow.overlay import lay_over
 from planner.cli.guard import guarded
-from planner.cli.options import Assignments, Calibration, Hardware, JsonTo, lay_over
+from planner.cli.options import Assignments, Calibration, Hardware, JsonTo
 from planner.cli.output import check_writable, deliver
 from planner.cli.pictures import ReportTo, write_report
 from planner.cli.progress import candidate_progress
-from planner.cli.stopping import MEMORY, MemoryLimit, memory_bytes
-from planner.comparison.answer import WORK, Comparison, Effort
-from planner.comparison.flow import Runner
-from planner.comparison.flow import compare as compared
-from planner.comparison.read import Asking, read_sweep
-from planner.comparison.store import Store
-from planner.comparison.sweep import UnreachableError, on_cores, on_dask
-from planner.errors import BadInputError, InfeasibleError, TimeLimitError
+from planner.cli.spread import FallBack, Resume, Scheduler
+from planner.cli.stopping import MemoryLimit
+from planner.comparison.answer import Comparison
+from planner.comparison.read import given_by
+from planner.errors import InfeasibleError, TimeLimitError
 from planner.job.calibration_file import read_calibration
 from planner.report.comparison import comparison_report
-from planner.search.stop import Stop, under
 
 Specs = Annotated[
     list[Path],
@@ -50,32 +44,6 @@ Budget = Annotated[
         "--budget",
         metavar="MONEY",
         help="Most to sign for, as '100 MUSD': the largest cluster that it pays for.",
-        show_default=False,
-    ),
-]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="Plan on the workers of a Dask cluster, as tcp://host:8786; needs "
-        "planner[distributed].",
-        show_default=False,
-    ),
-]
-FallBack = Annotated[
-    bool,
-    typer.Option(
-        "--fall-back",
-        help="Plan on this machine where the scheduler cannot be reached.",
-    ),
-]
-Resume = Annotated[
-    Path | None,
-    typer.Option(
-        "--resume",
-        metavar="DIR",
-        help="Keep finished candidates in this folder, and skip those that are there.",
         show_default=False,
     ),
 ]
@@ -157,21 +125,23 @@ def compare(
         TimeLimitError: No plan was found, or none is settled, when the search ended.
     """
     check_writable(json=json_to, report=report_to)
-    asking = Asking(
-        effort=Effort(work=effort * WORK, time_limit_s=time_limit, tolerance=tolerance),
-        until=inf if time_limit is None else time.time() + time_limit,
-        assignments=assignments or (),
-        budget_usd=_quantity("--budget", budget, "USD"),
-        deadline_s=_quantity("--deadline", deadline, "s"),
-        calibration=None if calibration is None else read_calibration(calibration),
-        hardware=None if hardware is None else hardware.resolve(),
-    )
     lay_over(hardware)
-    run = _runner(scheduler, fall_back=fall_back)
-    sweep, store = read_sweep(specs, asking), Store(resume)
-    memory = Stop(memory=memory_bytes(memory_limit))
-    with candidate_progress() as told, under(memory):
-        answer = compared(sweep, run, store, told=told)
+    with candidate_progress() as told:
+        answer = compared(
+            [given_by(path) for path in specs],
+            runner(scheduler, fall_back=fall_back, note=_note),
+            assignments=assignments or (),
+            deadline=deadline,
+            budget=budget,
+            time_limit=time_limit,
+            memory_limit=memory_limit,
+            effort=effort,
+            tolerance=tolerance,
+            resume=resume,
+            hardware=hardware,
+            calibration=None if calibration is None else read_calibration(calibration),
+            told=told,
+        )
     text = answer.model_dump_json(by_alias=True, indent=2)
     deliver(comparison_report(answer), text, json_to)
     write_report(report_to, lambda: _page(answer))
@@ -184,52 +154,8 @@ def _page(answer: Comparison) -> object:
     return comparison_page(answer)
 
 
-def _quantity(option: str, text: str | None, unit: str) -> float | None:
-    """A quantity above zero from the command line."""
-    if text is None:
-        return None
-    try:
-        value = parse_quantity(text, unit)
-    except ValueError as error:
-        raise BadInputError(str(error), field=option) from error
-    if value <= 0:
-        raise BadInputError("has to be more than 0", field=option, value=text)
-    return value
-
-
-def _runner(scheduler: str | None, *, fall_back: bool) -> Runner:
-    """Runner on the cores of this machine, or on the workers of a scheduler."""
-    if scheduler is None:
-        if fall_back:
-            raise BadInputError(
-                "goes with --scheduler", field="--fall-back", allowed="both, or neither"
-            )
-        return on_cores
-    if fall_back:
-        return partial(_or_here, scheduler)
-    return partial(_there, scheduler)
-
-
-def _there(
-    address: str, work: Callable[[Any], Any], tasks: Sequence[Any]
-) -> Iterator[tuple[int, Any]]:
-    return on_dask(work, tasks, address)
-
-
-def _or_here(
-    address: str, work: Callable[[Any], Any], tasks: Sequence[Any]
-) -> Iterator[tuple[int, Any]]:
-    """Results of the cluster; tasks that it did not hand back run on this machine."""
-    done: set[int] = set()
-    try:
-        for at, result in on_dask(work, tasks, address):
-            done.add(at)
-            yield at, result
-    except UnreachableError as error:
-        typer.echo(f"note: {error.message}; planning on this machine", err=True)
-        left = [at for at in range(len(tasks)) if at not in done]
-        for index, result in on_cores(work, [tasks[at] for at in left]):
-            yield left[index], result
+def _note(text: str) -> None:
+    typer.echo(f"note: {text}", err=True)
 
 
 def _require_plan(answer: Comparison) -> None:

@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from planner.api.flow.overlay import lay_over
 from planner.cli.guard import guarded
-from planner.cli.options import Calibration, Hardware, lay_over
+from planner.cli.options import Calibration, Hardware
 from planner.cli.output import show
 from planner.job.calibration_file import read_calibration
 from planner.launch import check_folder, priced, read_plan, write_folder

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
+from planner.api.flow.files import write_whole
 from planner.cli.guard import guarded
 from planner.cli.options import Assignments
-from planner.cli.output import show, write_whole
+from planner.cli.output import show
 from planner.errors import BadInputError
 from planner.launch.importing import (
     UserOverrides,

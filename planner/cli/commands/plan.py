@@ -1,28 +1,19 @@
 """`planner plan`: search, print the best plan with its proof."""
 
+import shlex
 from collections.abc import Sequence
-from importlib.metadata import version
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 
-from planner import __version__
-from planner.cli.contradictions import refuse_contradiction
+from planner.api.flow.limits import MEMORY
+from planner.api.flow.plan import Planned, phases_to_plan, planned
 from planner.cli.guard import guarded
-from planner.cli.jobs import Job, load
-from planner.cli.options import (
-    Assignments,
-    Calibration,
-    Hardware,
-    JsonTo,
-    Robust,
-    Spec,
-    lay_over,
-)
+from planner.cli.options import JsonTo, Robust
 from planner.cli.output import check_new, check_writable, deliver
-from planner.cli.phases import Phase, phases_of, with_runs
 from planner.cli.pictures import (
     Plot,
     ReportTo,
@@ -31,17 +22,31 @@ from planner.cli.pictures import (
     write_report,
 )
 from planner.cli.progress import search_progress
-from planner.cli.stopping import MEMORY, MemoryLimit, this_run
+from planner.cli.screens import (
+    LIMITS,
+    OF_A_SEARCH,
+    SHOWN,
+    Detail,
+    Quiet,
+    Verbose,
+    again,
+    detail,
+)
+from planner.cli.sources import Source, sourced, with_assumed
+from planner.cli.stopping import MemoryLimit, this_run
+from planner.economics.phases import Phase
 from planner.errors import InfeasibleError, TimeLimitError
-from planner.job.resolve import about
-from planner.planning.optimize import optimize
-from planner.report import heading, infeasible_report, phases_report, result_report
-from planner.report.charts.search import SearchState
+from planner.job.loading import Job
+from planner.report import (
+    heading,
+    infeasible_report,
+    phases_report,
+    quiet_report,
+    result_report,
+)
+from planner.report.screen import PhaseAnswer, screen
 from planner.search.stop import INTERRUPTED, OUT_OF_MEMORY, Stop
-from planner.specs.answer.result import Plan, Result
-
-if TYPE_CHECKING:
-    from planner.report.pages import Page
+from planner.specs.answer.result import Result
 
 Top = Annotated[
     int, typer.Option("--top", min=1, metavar="N", help="Plans to show, best first.")
@@ -65,32 +70,33 @@ Out = Annotated[
     ),
 ]
 
-FRONT_TIME = 30.0
-"""Most time to search the fronts of a page. [s]"""
+TIME_LIMIT = 120.0
+"""Most time of a search that gives no other limit. [s]"""
 
 
 @guarded
+@sourced
 def plan(
-    spec: Spec,
+    source: Source,
     *,
-    assignments: Assignments = None,
+    context: typer.Context,
     top: Top = 4,
-    time_limit: TimeLimit = 120.0,
+    time_limit: TimeLimit = TIME_LIMIT,
     memory_limit: MemoryLimit = MEMORY,
     robust: Robust = "off",
     json_to: JsonTo = None,
     report_to: ReportTo = None,
     trace_to: TraceTo = None,
     plot: Plot = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
     out: Out = None,
-    hardware: Hardware = None,
-    calibration: Calibration = None,
 ) -> None:
     """Search the layouts of a job and print the best, why it won and the proof.
 
     Args:
-        spec: The job. [-]
-        assignments: Fields to replace. [text]
+        source: The job. [-]
+        context: Context of the command. [-]
         top: Plans to show. [1]
         time_limit: Longest time in all, from the start of the process. [s]
         memory_limit: Most memory of the process and its workers. [text]
@@ -99,10 +105,10 @@ def plan(
         report_to: File for the page. [path]
         trace_to: File for the trace of a step. [path]
         plot: True to print charts. [-]
+        verbose: True to print everything. [-]
+        quiet: True to print the layout alone. [-]
         out: Folder for plan.json and launch files; a later phase's plan is
             plan-NAME.json. [-]
-        hardware: Folder of hardware laid over ours. [-]
-        calibration: File of what the user measured. [-]
 
     Raises:
         BadInputError: The limits leave no legal layout.
@@ -110,33 +116,69 @@ def plan(
         TimeLimitError: No layout was found in time.
         UnsupportedPlanError: Launch files are asked for, and cannot say the plan.
     """
+    shown = detail(verbose=verbose, quiet=quiet)
     stop = this_run().limited(time_limit, memory_limit)
     if out is not None:
         check_new(out)
-    check_writable(json=json_to, report=report_to, trace=trace_to)
-    lay_over(hardware)
-    job = load(spec, assignments, calibration)
-    phases = phases_of(job)
-    for phase in phases:
-        refuse_contradiction(phase.job)
-        if out is not None:
-            _require_written(phase.job)
-    trails: list[list[SearchState]] = [[] for _ in phases]
-    parts = stop.shared(len(phases))
-    found = [
-        _search(phase.job, top, part, robust=robust == "on", trail=trail)
-        for phase, trail, part in zip(phases, trails, parts, strict=True)
-    ]
-    result = with_runs(phases, found)
+    check_writable(json=json_to, report=report_to, trace=trace_to, save=source.save)
+    asked = source.read()
+    phases = phases_to_plan(asked.job())
+    if out is not None:
+        _require_written(phases)
+    with search_progress() as told:
+        found = planned(phases, top=top, stop=stop, robust=robust == "on", told=told)
+    result = found.result
     json_text = result.model_dump_json(by_alias=True, indent=2)
-    deliver(_report(phases, result), json_text, json_to)
-    write_report(report_to, lambda: _page(phases, result, trails))
-    for one in found:
+    command = _next(context, phases[0].job, found, out)
+    report = _shown(shown, found, command, asked.assumed)
+    deliver(report, json_text, json_to)
+    write_report(
+        report_to, lambda: replace(found.page(this_run().spare), command=command)
+    )
+    for one in found.results:
         _require_plan(one, stop, time_limit)
-    best = [one.plans[0] for one in found]
+    best = [one.plans[0] for one in found.results]
     show_steps(phases, best, trace_to, plot=plot and json_to != "-")
     if out is not None:
-        _write_plans(out, phases[0].job, result)
+        _write_plans(out, found)
+
+
+def _shown(
+    shown: Detail, found: Planned, command: str, assumed: tuple[str, ...]
+) -> RenderableType:
+    """The answer as it is printed: the layouts alone, one screen or all of it."""
+    if shown == Detail.QUIET:
+        return quiet_report([best for one in found.results for best in one.plans[:1]])
+    if shown == Detail.VERBOSE:
+        return with_assumed(_report(found.phases, found.result), assumed)
+    told = []
+    for phase, one in zip(found.phases, found.results, strict=True):
+        best = one.plans[0] if one.plans else None
+        title = heading(phase.job.workload_of(best))
+        told.append(PhaseAnswer.of_search(phase.name, title, one))
+    return screen(told, found.result.run, command, assumed)
+
+
+def _next(context: typer.Context, job: Job, found: Planned, out: Path | None) -> str:
+    """The command that starts the run, writes its files, or says what would fit."""
+    result = found.result
+    explain = again(context, "explain", SHOWN | OF_A_SEARCH | LIMITS)
+    if any(answer.status == "unknown" for answer in found.results):
+        longer = max(10 * context.params["time_limit"], TIME_LIMIT)
+        limit = ("--time-limit", f"{longer:g}")
+        return again(context, "plan", SHOWN | {"time_limit"}, *limit)
+    if not all(answer.plans for answer in found.results):
+        return f"{explain}  # says what would help"
+    if out is not None:
+        where = shlex.quote(str(out))
+        return f"cd {where} && ./launch.sh  # README.md there says what comes before"
+    workload = job.workload_of(result.plans[0])
+    if workload.training.batch_ramp or not workload.framework.writers:
+        return f"{explain}  # says why not another plan"
+    quick = result.status == "optimal" and result.search.seconds < TIME_LIMIT / 2
+    without = SHOWN | LIMITS if quick else SHOWN
+    line = again(context, "plan", without, "--out", "run")
+    return f"{line}  # writes launch files"
 
 
 def _report(phases: Sequence[Phase], result: Result) -> RenderableType:
@@ -154,72 +196,19 @@ def _report_of(job: Job, result: Result) -> RenderableType:
     return (result_report if best else infeasible_report)(result, title)
 
 
-def _require_written(job: Job) -> None:
+def _require_written(phases: Sequence[Phase]) -> None:
     """Refuse a job whose launch files cannot be written."""
     from planner.launch import require_written  # noqa: PLC0415  # with --out alone
 
-    require_written(job.workloads, job.file)
+    for phase in phases:
+        require_written(phase.job.workloads, phase.job.file)
 
 
-def _write_plans(out: Path, job: Job, result: Result) -> None:
+def _write_plans(out: Path, found: Planned) -> None:
     """Write the plan, or the first phase's, with launch files; other plans by name."""
-    from planner.launch import emit_own, plan_file, write_folder  # noqa: PLC0415
-    from planner.launch.emit import plan_text  # noqa: PLC0415
+    from planner.launch import write_folder  # noqa: PLC0415
 
-    workload = job.workload_of(result.plans[0])
-    files = emit_own(plan_file(_best(result), workload, job.file, job.calibration))
-    later = tuple(
-        plan_text(f"plan-{phase.name}.json", _best(phase.result))
-        for phase in result.phases[1:]
-    )
-    write_folder(out, (*files, *later), force=False)
-
-
-def _search(
-    job: Job, top: int, stop: Stop, *, robust: bool, trail: list[SearchState]
-) -> Result:
-    """The answer of the search, with the spec and its warnings put in."""
-    with about(job.file), search_progress(trail) as progress:
-        found = optimize(
-            job.workloads,
-            top=top,
-            robust=robust,
-            progress=progress,
-            stop=stop,
-        )
-    best = found.plans[0] if found.plans else None
-    warnings = (*job.warnings, *found.warnings)
-    return found.model_copy(update={"spec": job.resolved(best), "warnings": warnings})
-
-
-def _page(
-    phases: Sequence[Phase],
-    result: Result,
-    trails: Sequence[Sequence[SearchState]],
-) -> object:
-    """The page of the answer, or one page for the answers of all phases."""
-    from planner.report.pages import phased_page  # noqa: PLC0415
-
-    answers = [part.result for part in result.phases] or [result]
-    parts = [
-        (phase.name, _page_of(phase.job, answer, trail))
-        for phase, answer, trail in zip(phases, answers, trails, strict=True)
-    ]
-    return phased_page(parts, result.run)
-
-
-def _page_of(job: Job, result: Result, trail: Sequence[SearchState]) -> "Page":
-    """The page of one answer, after a search of the fronts."""
-    from planner.explanation.fronts import fronts  # noqa: PLC0415
-    from planner.report.pages import Extras, plan_page  # noqa: PLC0415
-
-    best = result.plans[0] if result.plans else None
-    workload = job.workload_of(best)
-    extras = Extras(trail)
-    if best is not None:
-        seconds = min(FRONT_TIME, this_run().spare)
-        extras = Extras(trail, *fronts(job, result.plans, seconds))
-    return plan_page(result, workload, heading(workload), extras)
+    write_folder(out, found.launch_files(), force=False)
 
 
 def _require_plan(result: Result, stop: Stop, time_limit: float) -> None:
@@ -236,16 +225,4 @@ def _require_plan(result: Result, stop: Stop, time_limit: float) -> None:
     raise TimeLimitError(
         f"{ends.get(stop.why, f'no plan within {time_limit:g} s')}, and none ruled "
         f"out; give more {option} or limit the space under search:"
-    )
-
-
-def _best(result: Result) -> Plan:
-    """The best plan on its own, as an emitter takes it."""
-    best = result.plans[0]
-    versions = {name: version(name) for name in ("ortools", "numpy")}
-    return Plan(
-        spec=result.spec,
-        layout=best.layout,
-        estimate=best.estimate,
-        versions={"planner": __version__, **versions},
     )

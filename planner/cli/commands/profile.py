@@ -11,9 +11,10 @@ import typer
 from hardware import catalog
 from hardware.reading.yaml_text import parse_yaml
 from hardware.specs import Dtype
+from planner.api.flow.files import write_whole
+from planner.api.flow.overlay import lay_over
 from planner.cli.guard import guarded
-from planner.cli.options import Hardware, lay_over
-from planner.cli.output import write_whole
+from planner.cli.options import Hardware
 from planner.errors import BadInputError, did_you_mean
 from planner.evidence.profiling.collectives import launch
 from planner.evidence.profiling.gpu import catalog_name

@@ -7,28 +7,31 @@ from typing import Annotated
 
 import typer
 
+from planner.api.flow.files import write_whole
+from planner.api.flow.overlay import lay_over
+from planner.api.flow.validate import (
+    SEARCH_TIME,
+    beside_log,
+    plan_beside_log,
+    validated,
+)
 from planner.cli.guard import guarded
-from planner.cli.jobs import Job, load, workload_for
 from planner.cli.options import (
     Assignments,
     Calibration,
     Hardware,
     JsonTo,
-    lay_over,
 )
-from planner.cli.output import check_writable, deliver, write_whole
+from planner.cli.output import check_writable, deliver
 from planner.cli.pictures import ReportTo
 from planner.cli.progress import row_progress
 from planner.errors import BadInputError
-from planner.evidence.accuracy.logged import logged_outcome
-from planner.evidence.accuracy.logged_job import planned_row, planned_text
-from planner.evidence.accuracy.validate import validate as price_rows
-from planner.evidence.accuracy.validation import Validation, validation
+from planner.evidence.accuracy.validation import Validation
 from planner.evidence.rows.logs import Log, read_log
 from planner.evidence.rows.skeleton import skeleton, skeleton_text
 from planner.job.calibration_file import read_calibration
-from planner.job.resolve import about
-from planner.launch import PlanFile, partial_of, read_plan
+from planner.job.loading import Job, load
+from planner.launch import PlanFile, read_plan
 from planner.launch.emit import PLAN
 from planner.report.pages.validation import validation_page
 from planner.report.validation import validation_report
@@ -54,12 +57,34 @@ LogFile = Annotated[
     ),
 ]
 
+Search = Annotated[
+    bool,
+    typer.Option(
+        "--search",
+        help="Also plan every row's job, and report the gain that the plan claims over "
+        "the measured layout.",
+    ),
+]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        "--time-limit",
+        metavar="S",
+        min=0.0,
+        help=f"With --search: longest search of one job, in seconds; {SEARCH_TIME:g} "
+        "unless given.",
+        show_default=False,
+    ),
+]
+
 
 @guarded
 def validate(
     paths: Paths = None,
     *,
     log_file: LogFile = None,
+    search: Search = False,
+    time_limit: TimeLimit = None,
     assignments: Assignments = None,
     json_to: JsonTo = None,
     report_to: ReportTo = None,
@@ -71,6 +96,8 @@ def validate(
     Args:
         paths: Measured rows, or with a log the job that wrote it. [path]
         log_file: A training log. [path]
+        search: Plan the job of every row too. [-]
+        time_limit: Longest search of one job. [s]
         assignments: Fields of the job to replace. [text]
         json_to: File for JSON, or `-` for stdout. [-]
         report_to: File for the page. [path]
@@ -84,13 +111,18 @@ def validate(
     lay_over(hardware)
     if log_file is None:
         _refuse(assignments, "--set", "it needs --log and a SPEC")
-        answer = _rows(paths or [], hardware, calibration)
+        if not search:
+            _refuse(time_limit is not None, "--time-limit", "it needs --search")
+        seconds = SEARCH_TIME if time_limit is None else time_limit
+        limit = seconds if search else None
+        answer = _rows(paths or [], hardware, calibration, limit)
         _deliver(answer, json_to, report_to)
         return
+    _refuse(search, "--search", "a log has one run, and planner plan plans its job")
     log = read_log(log_file)
     if paths:
         job = _one_job(paths, assignments, calibration)
-        _deliver(_compare(job, log, log_file), json_to, report_to)
+        _deliver(beside_log(job, log, log_file), json_to, report_to)
         return
     _refuse(assignments, "--set", "there is no SPEC")
     plan = log_file.with_name(PLAN)
@@ -110,17 +142,21 @@ def _refuse(given: object, option: str, why: str) -> None:
 
 
 def _rows(
-    paths: list[Path], hardware: Path | None, calibration: Path | None
+    paths: list[Path],
+    hardware: Path | None,
+    calibration: Path | None,
+    search_s: float | None,
 ) -> Validation:
-    if not paths:
-        raise BadInputError(
-            "no measured rows are given",
-            field="PATH",
-            allowed="files of rows or folders of them, or --log FILE",
-        )
     own = None if calibration is None else read_calibration(calibration)
-    with row_progress() as progress:
-        return price_rows(paths, hardware=hardware, calibration=own, progress=progress)
+    with row_progress() as (told, planned):
+        return validated(
+            paths,
+            hardware=hardware,
+            calibration=own,
+            told=told,
+            search_s=search_s,
+            planned=planned,
+        )
 
 
 def _one_job(
@@ -133,30 +169,13 @@ def _one_job(
     return load(paths[0], assignments, calibration)
 
 
-def _compare(job: Job, log: Log, log_file: Path) -> Validation:
-    """Prediction of the job's own layout beside the log."""
-    layout = job.spec.layout
-    workload = workload_for(job, layout)
-    with about(job.file):
-        return validation([logged_outcome(workload, layout, log, file=log_file)])
-
-
 def _compare_plan(found: PlanFile, log: Log, log_file: Path) -> Validation:
     """Prediction of a plan beside a log; writes the run as a row next to the log."""
-    layout, workload = found.plan.layout, found.workload
-    with about(found.path):
-        outcome = logged_outcome(workload, partial_of(layout), log, file=log_file)
-    row = planned_row(
-        f"{found.brief.job}-{log_file.stem}",
-        found.plan.spec,
-        workload,
-        layout,
-        log,
-    )
+    answer, row = plan_beside_log(found, log, log_file)
     rows = log_file.with_suffix(ROWS)
-    write_whole(rows, planned_text(row))
+    write_whole(rows, row)
     print(f"{rows}: this run, for planner calibrate", file=sys.stderr)
-    return validation([outcome])
+    return answer
 
 
 def _deliver(answer: Validation, json_to: str | None, report_to: Path | None) -> None:

@@ -7,6 +7,7 @@ from planner.comparison.candidates.task import Task
 from planner.comparison.choice.choice import choose
 from planner.comparison.choice.chosen import Choice
 from planner.cost.workload import Workload
+from planner.economics.terms import NodeTerms
 from planner.specs.answer.run import Run
 
 FINAL = ("optimal", "feasible", "infeasible", "unknown")
@@ -62,6 +63,7 @@ def _answer(task: Task, choice: Choice) -> CandidateAnswer:
         status=choice.status or "unknown",
         gpu=workload.gpu.name,
         price=_price(task, workload),
+        quotes=_node(task, workload).quotes,
         why="" if choice.status is None else choice.words,
         unmeasured=unmeasured(workload),
         interval_from=workload.uncertainty.why,
@@ -84,8 +86,24 @@ def _no_plan(planned: Planned) -> str:
 
 def _price(task: Task, workload: Workload) -> str:
     """The price in words, with where it is from."""
-    told = task.terms(workload).nodes[workload.topology.cluster.node.name].told
+    told = _node(task, workload).told
     return f"{told}: {task.source}" if task.source else told
+
+
+def _node(task: Task, workload: Workload) -> NodeTerms:
+    """Price and power of the candidate's nodes."""
+    return task.terms(workload).nodes[workload.topology.cluster.node.name]
+
+
+def _cost_range(task: Task, planned: Planned) -> tuple[float, float] | None:
+    """Cost of the run at the least and at the greatest quote. [USD]."""
+    cost, run = planned.cost_usd, planned.run
+    if cost is None or planned.workload is None or run is None or run.cost_usd is None:
+        return None
+    paid = run.cost_usd.rental or run.cost_usd.capital
+    hardware = paid.value if paid else 0.0
+    low, high = _node(task, planned.workload).spread
+    return cost + (low - 1) * hardware, cost + (high - 1) * hardware
 
 
 def _figures(
@@ -112,6 +130,7 @@ def _figures(
         "gpus": planned.gpus,
         "time_to_train_s": time_s,
         "cost_usd": cost,
+        "cost_range_usd": _cost_range(task, planned),
         "energy_mwh": run.energy_mwh.value,
         "outlay_usd": spent,
         "tokens_per_usd": None if not cost else run.tokens / cost,

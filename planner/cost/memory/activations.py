@@ -24,7 +24,7 @@ from planner.cost.parameters.weights import keeps_quantised, linear_weights
 from planner.cost.pricing import Pricing
 from planner.cost.routing import imbalance
 from planner.cost.workload import Workload
-from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe
+from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe, ScanBlock
 from planner.models.layers.parts import SavedTensor
 from planner.specs.layouts.recompute import RecomputeKind
 
@@ -172,7 +172,7 @@ def counted_bytes(
         if keep:
             total += keep * _tensor_bytes(workload, layer, tensor, kind, meshes)
     if kind.keeps_output:
-        total += ELEMENT * layer.hidden * tokens(workload, meshes)
+        total += ELEMENT * layer.hidden * layer.copies * tokens(workload, meshes)
     if workload.replay == "amp_bf16" and not kind.rebuilds_layer:
         total += (meshes.zero == 0) * ELEMENT * linear_weights(layer, meshes)
     return total + _beside_bytes(workload, layer, kind, meshes)
@@ -241,9 +241,9 @@ def score_bytes(workload: Pricing, layer: LayerKind) -> float:
     References:
         Korthikanti et al., arXiv:2205.05198, section 4.1.
     """
-    if not is_unfused(workload):
-        return 0.0
     attention = layer.attention
+    if not is_unfused(workload) or isinstance(attention, ScanBlock):
+        return 0.0
     keys = attention.attended(workload.training.seq_len, causal=False)
     each = ELEMENT + (ELEMENT + 1) * (workload.recipe.dropout_bytes > 0)
     return float(each * attention.heads * keys * (attention.out_width > 0))
@@ -356,7 +356,9 @@ def _counted_transient(
     out = sum(t.width for t in layer.saved() if t.name == "attention_output")
     scores = score_bytes(workload, layer)
     # Unfused: gradients of scores and probabilities, and the rebuilt ones.
-    fused = FP32 * out if not scores else ELEMENT * out
+    fused: float = FP32 * out if not scores else ELEMENT * out
+    if isinstance(layer.attention, ScanBlock):
+        width, fused = 0, ELEMENT * layer.attention.backward_width
     lost = 1.0 - kind.keeps.get("logsumexp", 0.0) * (not kind.rebuilds_layer)
     again = 0.0 if kind.rebuilds_layer else lost * scores
     pair = 2 * ELEMENT * layer.attention.heads * workload.training.seq_len
@@ -394,5 +396,5 @@ def _ffn_gradients(workload: Pricing, layer: LayerKind, meshes: Meshes) -> Float
     assert isinstance(ffn, Moe)
     copies = expert_tokens(workload, meshes) * ffn.top_k
     inner = ELEMENT * (ffn.ffn + ffn.expert.inner_width)
-    buffers = 2 * ELEMENT * ffn.hidden
+    buffers = 2 * ELEMENT * ffn.routed_width
     return copies * (inner / meshes.etp + buffers)

@@ -43,7 +43,7 @@ def _dummy_weights(layer: LayerKind, meshes: Meshes) -> Floats:
 
 def _stage_messages(workload: Workload, meshes: Meshes) -> Floats:
     """Bytes of an activation sent and a gradient received, with a pipeline. [B]."""
-    width = ELEMENT * workload.model.hidden
+    width = ELEMENT * workload.model.stream_width
     message = width * tokens(workload, meshes) * sequence_split(meshes)
     return np.where(meshes.pp > 1, 2.0 * message, 0.0)
 

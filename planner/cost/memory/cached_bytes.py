@@ -5,6 +5,7 @@ simulated on them. Elsewhere a stack's ratio of allocated over reserved memory c
 """
 
 from collections.abc import Collection
+from contextlib import suppress
 from functools import cache
 
 from planner.cost.memory.eager_bytes import replayed_cases
@@ -12,10 +13,13 @@ from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
 from planner.eager import EagerCase, Unsupported
 from planner.eager.allocator.allocator import Settings
-from planner.eager.allocator.steps import equal_steps, run
+from planner.eager.allocator.steps import Steps, equal_steps, run, steps_of
 
 STEPS = 2
 """Steps that are replayed: the second finds the optimizer's states in place. [1]"""
+BATCHES = 8
+"""Batches that are replayed where lengths lie below the job's; the last has it. Twice
+as many add one length nearer to the job's, and as much time again. [1]"""
 ACCUMULATED = 2
 """Micro-batches that are replayed of those that accumulate, at most. [1]"""
 BLOCKS = 12
@@ -63,16 +67,61 @@ def _of_run(workload: Pricing, meshes: Meshes, case: EagerCase) -> float | None:
         "optimizer": "adamw" if adam else case.optimizer,
         "layers": min(layers, BLOCKS) if grows else layers,
     }
-    return _cached(case.model_copy(update=whole).model_dump_json(), grows=grows)
+    mixed = int(meshes.micro_batch[0]) if workload.recipe.lengths == "below" else 0
+    text = case.model_copy(update=whole).model_dump_json()
+    return _cached(text, mixed, grows=grows)
 
 
 @cache
-def _cached(case: str, *, grows: bool) -> float | None:
-    """Simulated cache of a case given as JSON; None where it is unsupported. [B]."""
+def _cached(case: str, mixed: int, *, grows: bool) -> float | None:
+    """Simulated cache of a case given as JSON; None where it is unsupported. [B].
+
+    ``mixed`` is the number of sequences in a batch of several lengths, 0 where all
+    lengths are equal.
+    """
     one = EagerCase.model_validate_json(case)
     try:
-        steps = equal_steps(one)
+        steps = _steps(one, mixed=mixed > 0)
     except Unsupported:
         return None
-    allocator = run(steps, (one.seq,) * STEPS, Settings(expandable=grows))
+    lengths = longest(one.seq, mixed) if mixed else (one.seq,) * STEPS
+    allocator = run(steps, lengths, Settings(expandable=grows))
     return float(allocator.peak_reserved - allocator.peak_allocated)
+
+
+def _steps(case: EagerCase, *, mixed: bool) -> Steps:
+    """Steps for any length; for one alone where sizes are not in proportion."""
+    if mixed:
+        with suppress(Unsupported):
+            return steps_of(case)
+    return equal_steps(case)
+
+
+def longest(tokens: int, sequences: int) -> list[int]:
+    """Padded lengths of batches whose sequences have lengths spread evenly below a cut.
+
+    Lengths come in van der Corput's order, so that any first part of them is spread
+    evenly too: 1/2, 1/4, 3/4, 1/8 of the cut and so on. A batch is padded to its
+    longest sequence. The last batch has the cut itself.
+
+    Args:
+        tokens: Tokens of a batch at the cut. [token]
+        sequences: Sequences of a batch. [1]
+
+    Returns:
+        Tokens of every batch, the largest last. [token], shape (batches,)
+
+    References:
+        J. G. van der Corput, "Verteilungsfunktionen", Proc. Ned. Akad. v. Wet. 38
+        (1935); transformers data_collator.py, ``padding=True`` pads to the longest.
+    """
+    shares = [_share(i) for i in range(1, BATCHES * sequences)]
+    batches = (shares[i : i + sequences] for i in range(0, len(shares), sequences))
+    most = [max(1, round(tokens * max(batch))) for batch in batches][: BATCHES - 1]
+    return [*most, tokens]
+
+
+def _share(index: int) -> float:
+    """The binary digits of a number from 1, mirrored at the point. [1]."""
+    digits = f"{index:b}"[::-1]
+    return int(digits, 2) / (1 << len(digits))

@@ -5,7 +5,12 @@ import numpy as np
 from planner.cost.context_kinds import exchanges
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
-from planner.models.layers.blocks import Attention, LayerKind
+from planner.models.layers.blocks import (
+    Attention,
+    CompressedAttention,
+    LayerKind,
+    ScanBlock,
+)
 
 DEAL_BUFFERS = 2
 """Copies of what Ulysses sends: as sent, and as received. [1]"""
@@ -16,7 +21,7 @@ def key_width(layer: LayerKind, meshes: Meshes, *, repeated: bool = False) -> Fl
 
     No rank has less than one head. Heads are copied where the tensor ranks times the
     ranks that Ulysses deals to, ``t u``, are more than g. Latent attention sends its
-    decompressed heads.
+    decompressed heads, compressed attention the key that all heads share.
 
     Args:
         layer: Kind of layer. [-]
@@ -27,6 +32,9 @@ def key_width(layer: LayerKind, meshes: Meshes, *, repeated: bool = False) -> Fl
         Columns. [1], shape (meshes,)
     """
     attention = layer.attention
+    assert not isinstance(attention, ScanBlock)
+    if isinstance(attention, CompressedAttention):
+        return np.full(len(meshes), float(attention.head_dim))
     if not isinstance(attention, Attention):
         return np.full(len(meshes), float(attention.query_width + attention.out_width))
     if not attention.heads:
@@ -47,6 +55,7 @@ def dealt_width(layer: LayerKind, meshes: Meshes) -> Floats:
         ``2 a d + 2 max(g, t u) d``. [1], shape (meshes,)
     """
     attention = layer.attention
+    assert not isinstance(attention, ScanBlock)
     out = attention.out_width
     queries = out if isinstance(attention, Attention) else attention.query_width
     return queries + out + key_width(layer, meshes)
@@ -59,7 +68,7 @@ def context_buffers(
 
     With K bytes of keys and values a token, an exchange of keys has as many K beside
     the rank's own as its record says. Ulysses has two copies of what it deals out;
-    Ulysses inside a ring has the buffers of both.
+    Ulysses inside a ring has the buffers of both. A scan's heads are always dealt out.
 
     Args:
         layer: Kind of layer. [-]
@@ -70,6 +79,10 @@ def context_buffers(
         Memory over all tensor ranks, zero without context ranks. [B/token],
         shape (meshes,)
     """
+    if isinstance(layer.attention, ScanBlock):
+        block = layer.attention
+        columns = float(block.inner_width + block.out_width)
+        return np.where(meshes.cp > 1, DEAL_BUFFERS * ELEMENT * columns, 0.0)
     ranks = meshes.cp / meshes.ulysses
     kept = np.zeros(len(meshes))
     for exchange, rows in exchanges(meshes):

@@ -204,6 +204,7 @@ def replayed_cases(
                 "optimizer": NOTHING,
                 "recompute": kind,
                 "loss": workload.recipe.loss,
+                "keep_outputs": workload.recipe.keeps_outputs,
                 "lora": _lora(workload),
                 "experts_implementation": "grouped_mm",
             }

@@ -5,7 +5,7 @@ import numpy as np
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.network.offload_copies import kept_share
-from planner.cost.parameters.optimizers import stage_moments
+from planner.cost.parameters.optimizers import ADAM_MOMENTS, stage_moments
 from planner.cost.parameters.quantised import HALF, gather_width
 from planner.cost.parameters.rank_parameters import Owned, padded_vocab
 from planner.cost.pricing import Pricing
@@ -54,8 +54,9 @@ def step_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     Adam over lists of tensors makes the roots of all second moments before it
     divides. That is one number a parameter, in the format of the moments, two before
     PyTorch 2.1. DeepSpeed
-    makes an fp32 copy of its gradients. Fused kernels and loops over tensors make
-    neither.
+    makes an fp32 copy of its gradients. TransformerEngine's kernel takes fp32 moments:
+    narrower ones of all parameters are copied to fp32 first, 8 B in all. Other fused
+    kernels and loops over tensors make none.
 
     Args:
         workload: The job.
@@ -66,14 +67,18 @@ def step_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
         Memory. [B], shape (meshes,)
 
     References:
-        torch.optim.adam, ``_multi_tensor_adam``; DeepSpeed stage_1_and_2.py.
+        torch.optim.adam, ``_multi_tensor_adam``; DeepSpeed stage_1_and_2.py;
+        github:NVIDIA/TransformerEngine pytorch/optimizers/fused_adam.py,
+        ``get_unscaled_state`` over all parameters of a group before the kernel.
     """
     training, recipe = workload.training, workload.recipe
     here = kept_share(workload, meshes)["moments"]
     each: Floats = np.full(len(meshes), recipe.step_gradient_bytes)
     if training.optimizer in ADAM:
-        roots = ROOTS.get(recipe.optimizer_kernel, 0)
-        each = each + roots * stage_moments(workload, owned, meshes) / 2
+        moments = stage_moments(workload, owned, meshes)
+        each = each + ROOTS.get(recipe.optimizer_kernel, 0) * moments / 2
+        if recipe.optimizer_kernel == "fused-fp32":
+            each = each + np.where(moments < ADAM_MOMENTS, ADAM_MOMENTS, 0.0)
     stays = here * (not training.optimizer_in_backward)
     return each * stays * _updated(owned, meshes)
 

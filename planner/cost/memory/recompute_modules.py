@@ -1,7 +1,7 @@
 """Tensors of a layer that a kind of recompute keeps, drops and builds again."""
 
 from planner.cost.workload import Workload
-from planner.models.layers.blocks import LatentAttention, LayerKind, Moe
+from planner.models.layers.blocks import LatentAttention, LayerKind, Moe, ScanBlock
 from planner.specs.layouts.recompute import (
     RecomputeKind,
     RecomputeModule,
@@ -18,6 +18,14 @@ ATTENTION_TENSORS = frozenset(
         "qkv",
         "attention_output",
         "logsumexp",
+        "output_gate",
+        "out_groups",
+        "index",
+        "index_choice",
+        "scan_input",
+        "scan_gates",
+        "scan_system",
+        "scan_output",
     }
 )
 """Saved tensors of the attention half; all others are the feed-forward half's."""
@@ -79,6 +87,24 @@ def kept_share(kind: RecomputeKind, layer: LayerKind, tensor: str) -> float:
     """
     gone = any(tensor in dropped(module, layer) for module in kind.modules)
     return 0.0 if gone else kind.keeps.get(tensor, 0.0)
+
+
+def core_share(kind: RecomputeKind, layer: LayerKind) -> float:
+    """Share of a layer's core that a kind of recompute runs again.
+
+    A scan runs again where the systems of its chunks are not kept: kinds that name the
+    attention core alone leave it.
+
+    Args:
+        kind: Kind of recompute.
+        layer: Kind of layer.
+
+    Returns:
+        The share. [1]
+    """
+    if isinstance(layer.attention, ScanBlock):
+        return 1.0 - kept_share(kind, layer, "scan_system")
+    return kind.core
 
 
 def rebuilt(kind: RecomputeKind, layer: LayerKind) -> frozenset[str]:

@@ -1,5 +1,6 @@
 """Time of collectives: measured curves inside a domain, NCCL's model outside."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -242,10 +243,12 @@ def all_gather_time(links: Fabric, message: Floats, group: Groups) -> Floats:
     References:
         NCCL src/graph/tuning.cc; nccl-tests doc/PERFORMANCE.md.
     """
-    nowhere = np.zeros(len(group.size), dtype=np.bool_)
-    inside = _inside(links, message, group, links.rings(group.size, 1), nowhere)
-    outside = _outside(links, message, group, passes=1)
-    return np.where(group.size > 1, np.where(group.intra, inside, outside), 0.0)
+    rings, nowhere = links.rings(group.size, 1), group.size < 0
+    return _by_place(
+        group,
+        lambda: _inside(links, message, group, rings, nowhere),
+        lambda: _outside(links, message, group, passes=1),
+    )
 
 
 def turn_latency(links: Fabric, group: Groups) -> Floats:
@@ -282,12 +285,27 @@ def all_reduce_time(links: Fabric, message: Floats, group: Groups) -> Floats:
     Returns:
         Time, zero for groups of one rank. [s], shape (meshes,)
     """
-    switch = (links.nvls > 0) & (group.size >= links.nvls_ranks)
-    plateau = np.where(switch, links.nvls, links.rings(group.size, 2))
-    inside = 2 * _inside(links, message, group, plateau, switch)
-    ring = _outside(links, message, group, passes=2)
-    outside = np.minimum(ring, _tree(links, message, group))
-    return np.where(group.size > 1, np.where(group.intra, inside, outside), 0.0)
+
+    def inside() -> Floats:
+        switch = (links.nvls > 0) & (group.size >= links.nvls_ranks)
+        plateau = np.where(switch, links.nvls, links.rings(group.size, 2))
+        return 2 * _inside(links, message, group, plateau, switch)
+
+    def outside() -> Floats:
+        tree = _tree(links, message, group)
+        return np.minimum(_outside(links, message, group, passes=2), tree)
+
+    return _by_place(group, inside, outside)
+
+
+def _by_place(
+    group: Groups, inside: Callable[[], Floats], outside: Callable[[], Floats]
+) -> Floats:
+    """Time inside or across domains; a case that no group is in is not priced. [s]."""
+    several = group.size > 1
+    near = inside() if (several & group.intra).any() else 0.0
+    far = outside() if (several & ~group.intra).any() else 0.0
+    return np.where(several, np.where(group.intra, near, far), 0.0)
 
 
 def _tree(links: Fabric, message: Floats, group: Groups) -> Floats:
@@ -307,8 +325,7 @@ def _tree(links: Fabric, message: Floats, group: Groups) -> Floats:
     rate = np.where(switch, rate, np.minimum(rate, limit))
     slower = links.network.latency_factor
     latency = tree_latency(links.tuner, "simple", group.size, q, slower)
-    chunk = np.minimum(links.tuner.tree_chunk, message)
-    fill = 2 * np.log2(q) * chunk / rate
+    fill = 2 * np.log2(q) * np.minimum(links.tuner.tree_chunk, message) / rate
     return np.asarray(latency + fill + 2 * message / rate, dtype=np.float64)
 
 

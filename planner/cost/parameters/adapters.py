@@ -17,16 +17,19 @@ from planner.models.layers.parts import Gemm
 from planner.specs.training import LoraSpec
 
 MEGATRON_TARGETS = {
-    "qkv": ("qkv", "q", "q_a", "q_b", "kv_a", "kv_b"),
+    "qkv": ("qkv", "q", "q_a", "q_b", "kv_a", "kv_b", "scan_in"),
     "proj": ("attention_out",),
     "fc1": ("fc1", "shared_fc1", "expert_fc1"),
     "fc2": ("fc2", "shared_fc2", "expert_fc2"),
 }
 """GEMMs that a target under Megatron's names covers, each with one adapter."""
 _INPUTS = {
-    "attention_norm_output": ("qkv", "q", "q_a", "kv_a"),
-    "latents": ("q_b", "kv_b"),
-    "attention_output": ("attention_out",),
+    "attention_norm_output": (
+        *("qkv", "q", "q_a", "kv_a", "compressor"),
+        *("scan_in", "scan_gates", "scan_low", "index_k", "index_weights"),
+    ),
+    "latents": ("q_b", "kv_b", "index_q", "scan_high"),
+    "attention_output": ("attention_out", "out_a", "beside_out"),
     "ffn_norm_output": ("fc1", "shared_fc1"),
     "activation": ("fc2",),
     "shared_activation": ("shared_fc2",),

@@ -149,7 +149,10 @@ def padded_vocab(workload: Pricing, meshes: Meshes) -> Floats:
 
 
 def embedding_owned(workload: Pricing, meshes: Meshes) -> Owned:
-    """Parameters of the embedding on a rank: ``V h / t`` and the positions.
+    """Parameters of the embedding on a rank: ``V h / t``, positions, layers' inputs.
+
+    The table of the layers' own embeddings is split like the vocabulary; what stands
+    outside layers beside it is on every tensor rank.
 
     Args:
         workload: The job.
@@ -160,8 +163,10 @@ def embedding_owned(workload: Pricing, meshes: Meshes) -> Owned:
     """
     model = workload.model
     table = padded_vocab(workload, meshes) * model.hidden / meshes.tp
+    table = table + model.input_table / meshes.tp
+    beside = model.position_parameters + model.outer_weights + model.outer_vectors
     trains = workload.training.trains_embedding
-    return _unlayered(workload, table + model.position_parameters, 0.0, trains=trains)
+    return _unlayered(workload, table + beside, 0.0, trains=trains)
 
 
 def head_owned(workload: Pricing, meshes: Meshes) -> Owned:

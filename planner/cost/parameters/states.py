@@ -348,6 +348,8 @@ def _bucketed(
     Under ZeRO-3 the unit is its own bucket, or several where its tensors travel
     apart: ``k T(P / k)``, k times the latency.
     """
+    if not parameters.any():
+        return np.zeros(len(parameters))
     profile = data.workload.profile
     apart = np.where(data.meshes.zero == 3, profile.collectives_per_unit, 1)
     bucket = parameters / apart

@@ -1,5 +1,7 @@
 """Exposed time of what context ranks exchange around the attention core."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from planner.cost.context_kinds import Moved, exchanges
@@ -10,7 +12,13 @@ from planner.cost.network import collectives as wire
 from planner.cost.streaming import memory_time, operator_latency
 from planner.cost.time.columns import Context
 from planner.cost.time.exchange import core_times
-from planner.models.layers.blocks import Attention, LayerKind
+from planner.cost.time.scans import dealt_times
+from planner.models.layers.blocks import (
+    Attention,
+    LayerKind,
+    ScanBlock,
+    SideBySide,
+)
 
 DEALS = 4
 """All-to-alls of Ulysses each way: queries, keys, values and the output. [1]"""
@@ -42,6 +50,13 @@ def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats
         (Ulysses inside a ring); of keys see ``planner.cost.context_kinds``.
     """
     meshes = context.meshes
+    if isinstance(layer.attention, SideBySide):
+        scan = dealt_times(context, layer.attention)
+        beside = replace(layer, attention=layer.attention.beside)
+        ahead, behind = context_exchange(context, beside)
+        return scan[0] + ahead, scan[1] + behind
+    if isinstance(layer.attention, ScanBlock):
+        return dealt_times(context, layer.attention)
     local = ELEMENT * context.local / meshes.tp
     outer = meshes.cp // meshes.ulysses
     keys = key_width(layer, meshes, repeated=context.workload.recipe.cp_repeats_kv)
@@ -83,6 +98,7 @@ def _sums(context: Context, layer: LayerKind, keys: Floats) -> tuple[Floats, Flo
     """Time to add up the results of all chunks; zero on one rank. [s]."""
     ranks, attention = context.ring.size.astype(np.float64), layer.attention
     out, queries = attention.out_width, attention.out_width
+    assert not isinstance(attention, ScanBlock)
     if not isinstance(attention, Attention):
         queries = attention.query_width
     moved = context.workload.profile.cp_sum_bytes * context.local / context.meshes.tp

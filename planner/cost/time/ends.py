@@ -19,6 +19,9 @@ from planner.cost.time.layers import layer_time
 from planner.cost.workload import Workload
 from planner.models.layers.blocks import Mlp
 
+RETURNED = {"hf": 2, "upcast": 4}
+"""Bytes of a logit that a forward returns, by form of the loss. [B]"""
+
 TOKEN_ID = 8
 """Bytes of one token id. [B]"""
 EMBEDDING_KERNELS = 0.3
@@ -48,7 +51,8 @@ class End:
 def embedding_end(context: Context) -> End:
     """Time and memory of the embedding: a look-up, and one exchange over tensor ranks.
 
-    Moves ``4 h`` bytes a token forward and ``8 h`` backward.
+    Moves ``4 h`` bytes a token forward and ``8 h`` backward, of layers' own embeddings
+    as much for each column. Products outside layers and head run here, all of them.
 
     Args:
         context: Shared columns.
@@ -59,11 +63,14 @@ def embedding_end(context: Context) -> End:
     """
     workload = context.workload
     hidden, rows = workload.model.hidden, context.local * context.sigma
+    looked_up = hidden + workload.model.input_table / workload.model.vocab
+    product = _outer_time(context)
     stays = workload.recipe.keeps_stage_outputs & (context.meshes.pp > 1)
-    sent = np.where(stays, ELEMENT * hidden * rows, 0.0)
-    ahead = memory_time(workload, 4.0 * hidden * rows, 1)
-    behind = memory_time(workload, 8.0 * hidden * rows, 1)
-    behind = behind * workload.training.trains_embedding
+    sent = np.where(stays, ELEMENT * workload.model.stream_width * rows, 0.0)
+    ahead = memory_time(workload, 4.0 * looked_up * rows, 1) + product
+    weight = memory_time(workload, 8.0 * looked_up * rows, 1) + product
+    weight = weight * workload.training.trains_embedding
+    behind = weight + product
     _, once = input_exchange(context, hidden, gathers=1)
     masks = workload.recipe.dropout_bytes * hidden * rows
     forward = Parts().plus("compute", ahead).plus("tp_comm", once)
@@ -72,9 +79,19 @@ def embedding_end(context: Context) -> End:
         *launched(context, forward, backward, share=EMBEDDING_KERNELS),
         TOKEN_ID * context.local + masks + sent + _constants(context),
         np.zeros(len(context.meshes)),
-        weight=behind,
-        pending=ELEMENT * hidden * rows * workload.training.trains_embedding,
+        weight=weight,
+        pending=ELEMENT * looked_up * rows * workload.training.trains_embedding,
     )
+
+
+def _outer_time(context: Context) -> Floats:
+    """Time of the products outside layers and head, forward. [s], shape (meshes,)."""
+    model, rows = context.workload.model, context.local * context.sigma
+    if not model.outer_weights:
+        return np.zeros(len(rows))
+    rate, wide = gemm_rate(context.workload, narrow=False), np.ones(len(rows))
+    columns = model.outer_weights / model.hidden
+    return gemm_time(rate, rows, columns * wide, model.hidden * wide)
 
 
 def _constants(context: Context) -> Floats:
@@ -87,7 +104,8 @@ def logit_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     """Bytes per logit that are alive in the loss: kappa.
 
     A framework may have another loss for models without gates, which came before
-    Llama, and where tensor ranks share the vocabulary.
+    Llama, and where tensor ranks share the vocabulary. A loop that keeps its outputs
+    has the logits as the forward returns them beside, unless the loss takes none.
 
     Args:
         workload: The job.
@@ -100,7 +118,8 @@ def logit_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     whole = recipe.logits_bytes
     if recipe.plain_logits_bytes is not None and _is_plain(workload):
         whole = recipe.plain_logits_bytes
-    return np.where(meshes.tp > 1, recipe.split_logits_bytes or whole, whole)
+    kept = recipe.keeps_outputs * RETURNED.get(recipe.loss, 0)
+    return kept + np.where(meshes.tp > 1, recipe.split_logits_bytes or whole, whole)
 
 
 def _is_plain(workload: Workload) -> bool:

@@ -1,5 +1,6 @@
 """The attention core, and exposed time of the collectives over tensor ranks."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,15 @@ from planner.cost.meshes import Floats
 from planner.cost.network import collectives as wire
 from planner.cost.parameters.adapters import carries, is_frozen
 from planner.cost.time.columns import Context
-from planner.models.layers.blocks import LatentAttention, LayerKind, Moe
+from planner.cost.time.scans import scan_times
+from planner.cost.time.sparse import index_times
+from planner.models.layers.blocks import (
+    LatentAttention,
+    LayerKind,
+    Moe,
+    ScanBlock,
+    SideBySide,
+)
 
 GemmTimes = tuple[Floats, Floats]
 """Forward and backward of some GEMMs. [s], shape (meshes,)"""
@@ -27,7 +36,8 @@ GemmTimes = tuple[Floats, Floats]
 def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     """Forward and backward time of the attention core.
 
-    Causal work is shared evenly by the context ranks (zig-zag chunks).
+    Causal work is shared evenly by the context ranks (zig-zag chunks). A scan and
+    attention side by side run one after the other.
 
     Args:
         context: Shared columns.
@@ -37,22 +47,33 @@ def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
         Forward and backward. [s], shape (meshes,)
     """
     meshes, attention = context.meshes, layer.attention
+    if isinstance(attention, ScanBlock):
+        scan = scan_times(context, attention)
+        if not isinstance(attention, SideBySide):
+            return scan
+        beside = core_times(context, replace(layer, attention=attention.beside))
+        return scan[0] + beside[0], scan[1] + beside[1]
     if is_unfused(context.workload):
         return _score_times(context, layer)
-    keys = attention.attended(context.workload.training.span, causal=True)
-    flops = attention.core_flops(keys) * context.local / meshes.tp
+    span = context.workload.training.span
+    flops = attention.kernel_flops(span)
     blocks = attention.heads / meshes.tp * context.local / QUERY_BLOCK
-    return attention_time(
+    ahead, behind = attention_time(
         context.workload,
-        flops=flops,
+        flops=flops * context.local / meshes.tp,
         query_blocks=np.maximum(blocks, 1.0),
         head_dim=_query_dim(layer),
     )
+    if not attention.index_flops(span, causal=True):
+        return ahead, behind
+    index = index_times(context, attention)
+    return ahead + index[0], behind + index[1]
 
 
 def _query_dim(layer: LayerKind) -> int:
     """Size of a query head. [1]."""
     attention = layer.attention
+    assert not isinstance(attention, ScanBlock)
     if isinstance(attention, LatentAttention):
         return attention.nope_dim + attention.rope_dim
     return attention.head_dim
@@ -252,5 +273,5 @@ def _expert_tensor_exchange(context: Context, layer: LayerKind) -> Floats:
     meshes = context.meshes
     copies = np.where(meshes.ep > 1, layer.ffn.top_k, 1)
     rows = expert_tokens(context.workload, meshes) * copies
-    message = ELEMENT * layer.hidden * rows
+    message = ELEMENT * layer.ffn.routed_width * rows
     return 2 * wire.all_gather_time(context.links, message, context.expert_tensor)

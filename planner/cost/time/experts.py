@@ -53,7 +53,7 @@ def expert_exchange(context: Context, layer: LayerKind) -> Floats:
     rows = context.local * context.sigma * imbalance(context.workload, context.meshes)
     time = np.zeros(len(context.meshes))
     for width in (profile.dispatch_bytes, ELEMENT):
-        token = width * layer.hidden
+        token = width * layer.ffn.routed_width
         if profile.expert_dispatch == "deduplicated":
             time = time + _once_each(context, layer.ffn, rows, token)
         else:

@@ -4,6 +4,7 @@ import numpy as np
 
 from planner.cost.kernels import cast_time, gemm_rate, gemm_time
 from planner.cost.memory.activations import kept_bytes
+from planner.cost.memory.recompute_modules import core_share
 from planner.cost.meshes import Floats
 from planner.cost.network.offload_copies import exposed_copies
 from planner.cost.parameters.adapters import adapter_times, is_frozen
@@ -56,7 +57,7 @@ def layer_time(
         share = gemm_share(context.workload, layer, kind, gemm.name)
         again = again + share * ahead
     ahead, behind = core_times(context, layer)
-    again = again + kind.core * ahead
+    again = again + core_share(kind, layer) * ahead
     forward = forward.plus("compute", ahead)
     backward = backward.plus("compute", behind)
     ahead, behind = operator_times(context, layer)

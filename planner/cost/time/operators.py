@@ -9,7 +9,7 @@ from planner.cost.memory.activations import expert_tokens
 from planner.cost.meshes import Floats
 from planner.cost.streaming import memory_time
 from planner.cost.time.columns import Context
-from planner.models.layers.blocks import Attention, LayerKind, Mlp
+from planner.models.layers.blocks import Attention, LayerKind, Mlp, ScanBlock
 
 NORM_AGAIN = 4.0
 """Bytes per element of a norm alone, without the residual that is added. [B]"""
@@ -31,7 +31,10 @@ def operators(layer: LayerKind) -> Iterator[Operator]:
 
     Residual-add and norm: 8 h forward, 10 h backward for each norm; rotation
     4 (a+g) d; SwiGLU 6 f and 10 f, GeLU 4 f and 6 f; permute and unpermute
-    4 h (1 + k).
+    4 h (1 + k). A gate of attention's output: 6 a d and 10 a d. Beside a scan: the
+    convolution reads and writes its columns, backward reads twice and writes; the gated
+    norm as SwiGLU. Copies of the stream, or a layer's own inputs: what they move, and
+    twice that.
 
     Args:
         layer: Kind of layer.
@@ -39,24 +42,39 @@ def operators(layer: LayerKind) -> Iterator[Operator]:
     Yields:
         Operators, within a split in the order in which they add up. [B/token]
     """
-    h, attention, ffn = layer.hidden, layer.attention, layer.ffn
-    rotated = (
-        attention.heads + attention.kv_heads
-        if isinstance(attention, Attention)
-        else 2 * attention.heads
-    )
-    rope = 4.0 * rotated * (attention.out_width / attention.heads)
+    h, ffn = layer.hidden, layer.ffn
     dense = ffn if isinstance(ffn, Mlp) else ffn.shared
     ahead, behind = (6.0, 10.0) if dense.gated else (4.0, 6.0)
     yield Operator("norms", "sequence", 8.0 * h * layer.norms, 10.0 * h * layer.norms)
-    yield Operator("rotation", "tensor", rope, rope)
+    if layer.stream is not None:
+        moved = 2.0 * layer.stream.traffic
+        yield Operator("stream", "sequence", moved, 2.0 * moved)
+    yield from _beside_core(layer)
     yield Operator("activation", "tensor", ahead * dense.ffn, behind * dense.ffn)
     if isinstance(ffn, Mlp):
         return
-    permute = 4.0 * h * (1 + ffn.top_k)
+    permute = 4.0 * ffn.routed_width * (1 + ffn.top_k)
     yield Operator("permute", "sequence", permute, permute)
     rows = ahead * ffn.ffn * ffn.top_k, behind * ffn.ffn * ffn.top_k
     yield Operator("expert_activation", "expert", *rows)
+
+
+def _beside_core(layer: LayerKind) -> Iterator[Operator]:
+    """Operators between the projections of attention and its core."""
+    attention = layer.attention
+    if isinstance(attention, ScanBlock):
+        mixed, out = attention.conv_width, attention.out_width
+        yield Operator("convolution", "tensor", 4.0 * mixed, 6.0 * mixed)
+        yield Operator("gated_norm", "tensor", 6.0 * out, 10.0 * out)
+        return
+    rotated = 2 * attention.heads
+    if isinstance(attention, Attention):
+        rotated = attention.heads + attention.kv_heads
+    rope = 4.0 * rotated * (attention.out_width / attention.heads)
+    yield Operator("rotation", "tensor", rope, rope)
+    if isinstance(attention, Attention) and attention.output_gate:
+        width = attention.gate_width
+        yield Operator("output_gate", "tensor", 6.0 * width, 10.0 * width)
 
 
 def shares(context: Context) -> dict[str, Floats]:

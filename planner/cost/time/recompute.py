@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.cost.memory.activations import key_share
-from planner.cost.memory.recompute_modules import at_work, rebuilt
+from planner.cost.memory.recompute_modules import at_work, core_share, rebuilt
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.adapters import adapters_beside
 from planner.cost.pricing import Pricing
@@ -58,8 +58,8 @@ def skipped_gemm(workload: Pricing, layer: LayerKind, kind: RecomputeKind) -> st
     """Product at the end of a recomputed layer, where recomputation stops before it.
 
     The product's operands are the last tensors that the backward needs: ``fc2`` of a
-    dense layer, of the shared experts where these add up with the routed ones. None
-    where something behind it keeps its output: a norm, dropout, an adapter, a gate.
+    dense layer, of the shared experts where these run last. None where something behind
+    it keeps its output: a norm, dropout, an adapter, a gate.
 
     Args:
         workload: The job.
@@ -76,7 +76,8 @@ def skipped_gemm(workload: Pricing, layer: LayerKind, kind: RecomputeKind) -> st
     if isinstance(ffn, Mlp):
         name = "fc2" if ffn.ffn else ""
     else:
-        name = "shared_fc2" if ffn.shared_ffn and not ffn.shared_gate else ""
+        last = ffn.shared_ffn and not (ffn.shared_gate or ffn.shared_first)
+        name = "shared_fc2" if last else ""
     behind = layer.ends_in_norm or workload.recipe.dropout_bytes > 0
     if not kind.stops_early or behind or adapters_beside(workload, layer, name):
         return ""
@@ -145,7 +146,8 @@ def launch_share(layer: LayerKind, kind: RecomputeKind) -> float:
     gemms = [gemm.name for gemm in layer.gemms()]
     every = len(gemms) + 1 + sum(1 for _ in operators(layer))
     products = sum(kind.gemms.get(name, 0.0) for name in gemms)
-    return (products + kind.core + len(_operators_again(layer, kind))) / every
+    core, again = core_share(kind, layer), len(_operators_again(layer, kind))
+    return (products + core + again) / every
 
 
 def _operators_again(layer: LayerKind, kind: RecomputeKind) -> list[Operator]:

@@ -177,7 +177,7 @@ def stage_transfer(context: Context, joint: Floats | None = None) -> Floats:
     rate, crosses = axes.stage_bandwidth(workload.topology, meshes)
     if joint is not None:
         rate, crosses = joint, np.ones(len(meshes), dtype=bool)
-    whole = ELEMENT * workload.model.hidden * tokens(workload, meshes)
+    whole = ELEMENT * workload.model.stream_width * tokens(workload, meshes)
     split = sequence_split(meshes)
     scattered = workload.profile.stage_scatter & (split == 1) & (meshes.tp > 1)
     share = np.where(scattered, 1.0 / meshes.tp, split)

@@ -143,8 +143,18 @@ def contiguous(x: Tensor) -> Tensor:
     Returns:
         The tensor itself or the copy. [tensor]
     """
-    if x.is_contiguous:
-        return x
+    return x if x.is_contiguous else copied(x)
+
+
+def copied(x: Tensor) -> Tensor:
+    """A dense copy.
+
+    Args:
+        x: The tensor. [tensor]
+
+    Returns:
+        The copy. [tensor]
+    """
     out = x.tape.new(x.shape, x.dtype)
     return x.tape.record("clone", out, (x,), lambda grad: (grad,))
 

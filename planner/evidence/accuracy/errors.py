@@ -28,13 +28,33 @@ class Errors(BaseModel):
     """Share of measurements inside the 90 % interval. [1]"""
 
 
+LARGE = 0.08
+"""Claimed gain over a tuned run that asks for a reason. [1]"""
+
+
+class Gains(BaseModel):
+    """Gains that plans claim over measured layouts; a figure of no rows is null."""
+
+    model_config = ConfigDict(frozen=True)
+
+    n: int = 0
+    """Rows whose job was planned. [1]"""
+    median: float | None = None
+    """Median of the gain. [1]"""
+    p90: float | None = None
+    """90th percentile of the gain. [1]"""
+    over_8_percent: float | None = None
+    """Share of rows whose plan claims more than 8 %. [1]"""
+
+
 class Accuracy(BaseModel):
-    """Errors of step time and of peak memory."""
+    """Errors of step time and of peak memory, and gains of plans where asked for."""
 
     model_config = ConfigDict(frozen=True)
 
     step_time: Errors = Errors()
     memory: Errors = Errors()
+    claimed_gain: Gains = Gains()
 
 
 def accuracy(outcomes: Iterable[Outcome]) -> Accuracy:
@@ -44,10 +64,14 @@ def accuracy(outcomes: Iterable[Outcome]) -> Accuracy:
         outcomes: Rows to count, shape (rows,). [-]
 
     Returns:
-        Errors of step time and of peak memory. [-]
+        Errors of step time and of peak memory, and gains that plans claim. [-]
     """
     rows = tuple(outcomes)
-    return Accuracy(step_time=_step_errors(rows), memory=_memory_errors(rows))
+    return Accuracy(
+        step_time=_step_errors(rows),
+        memory=_memory_errors(rows),
+        claimed_gain=_gains(rows),
+    )
 
 
 def macro_accuracy(outcomes: Iterable[Outcome]) -> Accuracy:
@@ -138,6 +162,18 @@ def _errors(signed: Iterable[float | None], within: Iterable[bool | None]) -> Er
         p90=float(np.percentile(size, 90)),
         bias=float(known.mean()),
         coverage=float(np.mean(inside)) if inside else None,
+    )
+
+
+def _gains(rows: Iterable[Outcome]) -> Gains:
+    known = np.array([row.claimed_gain for row in rows if row.claimed_gain is not None])
+    if not known.size:
+        return Gains()
+    return Gains(
+        n=known.size,
+        median=float(np.median(known)),
+        p90=float(np.percentile(known, 90)),
+        over_8_percent=float(np.mean(known > LARGE)),
     )
 
 

@@ -87,6 +87,22 @@ class Outcome(BaseModel):
     oom: bool = False
     """The run did not fit."""
 
+    planned_step_s: float | None = None
+    """Step of the fastest layout of the row's job, the row's own among them. [s]"""
+    planned_layout: str = ""
+    """Degrees of that layout in short. [text]"""
+    planned_device_gib: float | None = None
+    """Device memory of that layout, where it is not the row's own. [GiB]"""
+    planned_status: str = ""
+    """Status of the search, or the reason why there was none. [text]"""
+
+    @property
+    def claimed_gain(self) -> float | None:
+        """Gain of the plan, ``1 - planned / predicted``; None without a search. [1]."""
+        if self.planned_step_s is None or self.predicted_step_s is None:
+            return None
+        return 1 - self.planned_step_s / self.predicted_step_s
+
     @property
     def step_error(self) -> float | None:
         """Relative error of the step time, ``predicted / measured - 1``. [1]."""

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict
 from planner.evidence.accuracy.errors import (
     Accuracy,
     Errors,
+    Gains,
     accuracy,
     by_key,
     macro_accuracy,
@@ -53,6 +54,8 @@ class Summary(BaseModel):
     memory: Errors
     oom: OomCounts
     ranking: Ranking
+    claimed_gain: Gains
+    """Gains that plans claim over measured layouts, where the jobs were planned."""
     unsupported: int
     """Rows that count and could not be priced. [1]"""
     invalid: int
@@ -102,6 +105,7 @@ def summarise(outcomes: Iterable[Outcome]) -> Summary:
         memory=overall.memory,
         oom=oom_counts(priced),
         ranking=ranking(found),
+        claimed_gain=overall.claimed_gain,
         unsupported=sum(row.status == "unsupported" for row in counted),
         invalid=sum(row.status == "invalid" for row in rows),
         rows=len(counted),

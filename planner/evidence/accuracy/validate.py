@@ -8,13 +8,14 @@ from joblib import Parallel, delayed
 
 from hardware.catalog import overlay
 from planner.errors import BadInputError
+from planner.evidence.accuracy.claims import Searching, with_claims
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import invalid_outcome, price_row
 from planner.evidence.accuracy.validation import Validation, validation
 from planner.evidence.rows.rows import Reading, Row, read_rows
 from planner.job.calibration_file import CalibrationFile
 
-Progress = Callable[[int, int], None]
+Progress = Callable[[int, int], object]
 """Called with the number of rows that are done, and the number of all rows."""
 
 _CHUNK = 8
@@ -31,10 +32,13 @@ def validate(
     calibration: CalibrationFile | None = None,
     workers: int = -1,
     progress: Progress | None = None,
+    search_s: float | None = None,
+    planned: Progress | None = None,
 ) -> Validation:
     """Predict every measured row, and compare with what was measured.
 
-    The answer does not depend on the number of workers.
+    The answer does not depend on the number of workers, but where a search runs out of
+    time.
 
     Args:
         paths: Files of rows, or folders of such files. [path]
@@ -42,6 +46,8 @@ def validate(
         calibration: The user's calibration, laid over ours. [-]
         workers: Processes; -1 takes every core. [1]
         progress: Told after every few rows. [-]
+        search_s: Time limit of the search for each row's job; None plans none. [s]
+        planned: Told after every job that is planned. [-]
 
     Returns:
         Rows in the order of listing, invalid rows last, and their summary. [-]
@@ -57,6 +63,9 @@ def validate(
         outcomes.extend(priced)
         if progress is not None:
             progress(len(outcomes), total)
+    if search_s is not None:
+        how = Searching(search_s, calibration, hardware, workers)
+        outcomes = with_claims(reading.rows, outcomes, how, planned)
     return validation([*outcomes, *map(invalid_outcome, reading.invalid)])
 
 

@@ -46,6 +46,19 @@ class Error(BaseModel):
     memory: float | None
 
 
+class Claimed(BaseModel):
+    """The plan of a row's job; null and empty where the job was not planned."""
+
+    model_config = ConfigDict(frozen=True)
+
+    step_time_s: float | None
+    """Predicted step of the fastest layout, the row's own among them. [s]"""
+    layout: str
+    gain: float | None
+    """``1 - step_time_s / predicted.step_time_s``. [1]"""
+    status: str
+
+
 class RowResult(BaseModel):
     """One row of the answer."""
 
@@ -57,6 +70,7 @@ class RowResult(BaseModel):
     predicted: Predicted
     measured: Measured
     error: Error
+    claimed: Claimed
     within_interval: bool | None
     """Step time is inside its interval, or memory where no time was measured."""
     memory_within_interval: bool | None
@@ -136,6 +150,12 @@ def _row_result(row: Outcome) -> RowResult:
             oom=row.oom,
         ),
         error=Error(step_time=row.step_error, memory=row.memory_error),
+        claimed=Claimed(
+            step_time_s=row.planned_step_s,
+            layout=row.planned_layout,
+            gain=row.claimed_gain,
+            status=row.planned_status,
+        ),
         within_interval=memory if within is None else within,
         memory_within_interval=memory,
     )

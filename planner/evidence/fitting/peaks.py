@@ -6,12 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.evidence.fitting.factors import (
-    Spread,
-    job_factor,
+    likeliest_factor,
     other_factor,
     spreads,
 )
-from planner.evidence.fitting.fit_columns import Floats
 from planner.evidence.mapping.case import Case
 from planner.job.calibration_file import Job
 from planner.prediction.predict import predict
@@ -115,23 +113,16 @@ class _Logs:
 def _logs(peaks: Sequence[Peak]) -> _Logs:
     """Logs of both factors of a job.
 
-    A reserved peak above its prediction tells of caches; one below, of tensors.
+    A reserved peak above its prediction tells of caches; one below, of tensors. Each
+    layout has a fullest moment of its own, so that one peak may be far from the others.
     """
     counted = np.array([p.log_ratio for p in peaks if p.allocated])
     cached = np.array([p.log_ratio for p in peaks if not p.allocated])
-    whole = _shrunk(cached, spreads().reserved) if len(cached) else 0.0
+    whole = likeliest_factor(cached, spreads().reserved) if len(cached) else 0.0
     tensors = min(whole, 0.0)
     if len(counted):
-        tensors = _shrunk(counted, spreads().allocated)
+        tensors = likeliest_factor(counted, spreads().allocated)
     return _Logs(tensors, whole - tensors if len(cached) else 0.0, len(cached))
-
-
-def _shrunk(logs: Floats, spread: Spread) -> float:
-    """Log of a job's factor: its other layouts differ by as much as rows of a job do.
-
-    Each layout has a fullest moment of its own, where a step scales as a whole.
-    """
-    return job_factor(logs, spread, alone=spread.row)
 
 
 def _held(logs: _Logs, rows: int) -> Held:

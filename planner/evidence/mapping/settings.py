@@ -183,7 +183,7 @@ def recipe_settings(software: SoftwareBlock, framework: Framework) -> Recipe:
         The recipe with the row's loss, gradients, master weights, moments and formats
         of kept activations. [-]
     """
-    known, recipe = words(), _with_loss(software, framework)
+    known, recipe = words(), _with_options(software, _with_loss(software, framework))
     gradients = software.gradients
     kept = known.bytes.get(gradients.accumulate or "") if gradients else None
     sent = known.bytes.get(gradients.reduce or "") if gradients else None
@@ -211,14 +211,24 @@ def _narrow_activations(software: SoftwareBlock) -> dict[str, float]:
     return {"fc1_output": NARROW["fp8"]} if narrow else {}
 
 
-def _with_loss(software: SoftwareBlock, framework: Framework) -> Recipe:
-    """The recipe with the room's own setting of the loss that a row names."""
+def _with_loss(software: SoftwareBlock, framework: Framework) -> Framework:
+    """The framework with the room's own setting of the loss that a row names."""
     table = words().loss
     own = table.get(framework.stack) or table.get(framework.name, {})
     word = own.get(software.loss or "")
     if word is None:
-        return framework.recipe
-    return read_options(framework.name)["loss"][word].recipe.on(framework.recipe)
+        return framework
+    chosen = read_options(framework.name)["loss"][word].recipe
+    return replace(framework, recipe=chosen.on(framework.recipe))
+
+
+def _with_options(software: SoftwareBlock, framework: Framework) -> Recipe:
+    """The recipe with the room's own words for outputs and lengths that a row names."""
+    recipe, options = framework.recipe, read_options(framework.name)
+    for name in ("outputs", "lengths"):
+        word = options.get(name, {}).get(getattr(software, name) or "")
+        recipe = word.recipe.on(recipe) if word else recipe
+    return recipe
 
 
 def _states(own: StateBytes, kept: float | None, master: float | None) -> StateBytes:

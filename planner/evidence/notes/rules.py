@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
 from hardware.reading.yaml_text import parse_yaml
 from hardware.specs import FabricKind
 from planner.evidence.rows.vocabulary import ShardingWord
+from planner.specs.search import SearchSpec
 
 
 class _Rule(BaseModel):
@@ -201,6 +202,18 @@ class PackingRule(_Rule):
     """Mean length of a document. [token]"""
 
 
+class LackRule(_Rule):
+    """Choices that the software of some rows lacked, beside the stack's limits."""
+
+    stacks: tuple[str, ...]
+    until: PositiveFloat
+    """First year of the software that has them. [year]"""
+    methods: tuple[str, ...]
+    """Methods of training that the lack is of. [text]"""
+    search: SearchSpec
+    """Search of the choices that there were. [-]"""
+
+
 class Rules(BaseModel):
     """All rules for what a measured row leaves open."""
 
@@ -225,6 +238,7 @@ class Rules(BaseModel):
     packing: PackingRule
     gates: GatesRule
     graphs: GraphsRule
+    lacks: tuple[LackRule, ...]
 
 
 @cache

@@ -260,6 +260,9 @@ class SoftwareBlock(_Words):
     deterministic: bool | None = None
     vboost: bool | None = None
     loss: Literal["eager", "compiled", "chunked", "fused"] | None = None
+    outputs: Literal["freed", "kept"] | None = None
+    lengths: Literal["cut", "below"] | None = None
+    """Sequences have ``seq_len`` tokens, or lengths below, padded to the longest."""
     gradients: GradientFormats | None = None
     master_weights: Literal["fp32", "bf16-remainder", "none"] | None = None
     moments: Literal["fp32", "bf16", "8-bit"] | None = None

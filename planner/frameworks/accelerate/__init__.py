@@ -12,6 +12,8 @@ FRAMEWORK = Framework(
     recipe=RECIPE,
     profile=read_profile("accelerate"),
     options=read_options("accelerate"),
-    writers=writers("accelerate", "launch", "llamafactory"),
+    writers=writers(
+        "accelerate", "launch", "llamafactory", "trl", "axolotl", "torchtune"
+    ),
 )
 """accelerate 1.15 with transformers 5.23 on PyTorch 2.13: Trainer, TRL, PEFT."""

@@ -14,6 +14,8 @@ KINDS = {
             "qkv": 1.0,
             "attention_output": 1.0,
             "logsumexp": 1.0,
+            "output_gate": 1.0,
+            "scan_input": 1.0,
             "fc1_output": 1.0,
             "shared_fc1_output": 1.0,
         },

@@ -27,6 +27,7 @@ LIMITS = Limits(
     sequence_parallel=(True, False),
     expert_tensor=True,
     experts_need_sp=True,
+    splits_scans=True,
     source="Megatron-LM core_v0.16.1 megatron/training/arguments.py: "
     "--pipeline-model-parallel-layout, --use-tp-pp-dp-mapping, "
     "--recompute-granularity, --recompute-modules (from core_v0.12.0 on), "

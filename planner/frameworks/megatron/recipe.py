@@ -49,6 +49,7 @@ RECIPE = Recipe(
     resume_copies=1.0,
     reduces_units=True,
     overlap_buffers=8,
+    optimizer_kernel="fused-fp32",
     workspace_mib={"ampere": 12, "hopper": 64, "blackwell": 64},
     source="Megatron-LM docs/user-guide/features/dist_optimizer.md (6 + 12/d "
     "bytes a parameter with fp32 main gradients, 4 + 16/d with fp16 ones and "
@@ -60,5 +61,6 @@ RECIPE = Recipe(
     "resume: Megatron-LM issues 1509 and 2339 and Megatron-Bridge pull request 4936, "
     "the moments are loaded beside those of the optimizer; ZeRO-2 and 3: Megatron-LM "
     "issue 6314, a bucket of whole main gradients; overlap buffers: "
-    "TransformerEngine's initialize_ub, gathers and scatters of four linears",
+    "TransformerEngine's initialize_ub, gathers and scatters of four linears; "
+    "optimizer: TransformerEngine's fused_adam.py, whose kernel takes fp32 moments",
 )

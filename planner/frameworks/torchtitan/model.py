@@ -5,9 +5,18 @@ from collections.abc import Iterator
 from planner.frameworks.torchtitan.families import Builder, families
 from planner.models.architecture import Architecture
 from planner.models.asked import Asked
-from planner.models.layers.blocks import Attention, LatentAttention, LayerKind, Moe
+from planner.models.layers.blocks import (
+    Attention,
+    AttentionBlock,
+    LatentAttention,
+    LayerKind,
+    Moe,
+)
 from planner.models.layers.rotary import scaling_of
 from planner.specs.frameworks.lacks import Lack
+
+_KEYS_AND_VALUES = 2
+"""Matrices of an attention that makes its keys and its values. [1]"""
 
 
 def model_lacks(asked: Asked) -> Iterator[Lack]:
@@ -37,23 +46,27 @@ def _block_lacks(model: Architecture) -> Iterator[str]:
     if len(attentions) > 1:
         yield "layers whose attentions differ"
     if any(_odd(kind.attention) for kind in model.kinds):
-        yield "biases, windows, sinks or caps in attention"
+        yield "biases, windows, sinks, gates or caps in attention, or scans"
     if any(kind.parallel or kind.norms != 2 for kind in model.kinds):
         yield "other halves than attention and MLP, a norm before each"
     if any(kind.norm != "rmsnorm" for kind in model.kinds):
         yield "LayerNorm"
     if model.embedding_norm or model.logit_cap is not None or model.learned_positions:
         yield "norm after the embedding, capped logits or learned positions"
+    if any(kind.stream is not None for kind in model.kinds):
+        yield "copies of the residual stream, or inputs of a layer's own"
     if any(not _plain(kind) for kind in model.kinds):
         yield "MLP without a gate, or with biases"
     yield from _mixture_lacks(model)
 
 
-def _odd(block: Attention | LatentAttention) -> bool:
-    if isinstance(block, LatentAttention):
-        return block.window is not None
+def _odd(block: AttentionBlock) -> bool:
+    if not isinstance(block, Attention):
+        return not isinstance(block, LatentAttention) or block.window is not None
     flags = (block.qkv_bias, block.out_bias, block.wide_qk_norm, block.sinks)
-    return any(flags) or block.window is not None or block.logit_cap is not None
+    bounds = (block.window, block.logit_cap)
+    others = (block.output_gate, block.key_matrices != _KEYS_AND_VALUES)
+    return any((*flags, *others)) or bounds != (None, None)
 
 
 def _plain(kind: LayerKind) -> bool:

@@ -1,4 +1,4 @@
-"""DeepSeek-V2 and -V3: latent attention, dense layers first, then fine experts."""
+"""DeepSeek-V2 to -V3.2 and GLM-5: latent attention, dense layers, fine experts."""
 
 from typing import ClassVar, Literal, Self
 
@@ -6,7 +6,13 @@ from pydantic import NonNegativeInt, PositiveInt, model_validator
 
 from planner.models.architecture import Architecture, runs_of
 from planner.models.config import FamilyConfig, require_at_most, require_divisible
-from planner.models.layers.blocks import LatentAttention, LayerKind, Mlp, Moe
+from planner.models.layers.blocks import (
+    LatentAttention,
+    LayerKind,
+    Mlp,
+    Moe,
+    SparseLatentAttention,
+)
 
 
 class DeepseekV2Config(FamilyConfig):
@@ -149,3 +155,37 @@ class DeepseekV3Config(DeepseekV2Config):
     hf_class: ClassVar[str] = "DeepseekV3ForCausalLM"
     aliases: ClassVar[tuple[str, ...]] = ("kimi_k2",)
     router_bias: ClassVar[bool] = True
+
+
+class DeepseekV32Config(DeepseekV3Config):
+    """Fields of a DeepSeek-V3.2 config: V3's, with an indexer in every layer."""
+
+    family: ClassVar[str] = "deepseek_v32"
+    hf_class: ClassVar[str] = "DeepseekV32ForCausalLM"
+    aliases: ClassVar[tuple[str, ...]] = ()
+
+    q_lora_rank: PositiveInt
+    index_n_heads: PositiveInt
+    index_head_dim: PositiveInt
+    index_topk: PositiveInt
+
+    def _attention(self) -> LatentAttention:
+        return SparseLatentAttention(
+            **vars(super()._attention()),
+            index_heads=self.index_n_heads,
+            index_dim=self.index_head_dim,
+            top_k=self.index_topk,
+        )
+
+
+class GlmMoeDsaConfig(DeepseekV32Config):
+    """Fields of a GLM-5 config: the blocks of DeepSeek-V3.2.
+
+    Left out, and refused: layers that share the index of the layer before.
+    """
+
+    family: ClassVar[str] = "glm_moe_dsa"
+    hf_class: ClassVar[str] = "GlmMoeDsaForCausalLM"
+
+    index_topk_freq: Literal[1] = 1
+    index_topk_pattern: None = None

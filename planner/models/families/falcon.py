@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import PositiveInt, model_validator
 
-from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe, Norm
+from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe, Norm, ScanBlock
 from planner.models.layers.fourfold import FourfoldConfig
 
 
@@ -57,7 +57,7 @@ class FalconConfig(FourfoldConfig):
         )
 
     def _layer(
-        self, attention: Attention, ffn: Mlp | Moe, prefix: str = ""
+        self, attention: Attention | ScanBlock, ffn: Mlp | Moe, prefix: str = ""
     ) -> LayerKind:
         norms = (
             (self.num_ln_in_parallel_attn or 2) if self.new_decoder_architecture else 1

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe
+from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe, ScanBlock
 from planner.models.layers.fourfold import FourfoldConfig
 
 
@@ -24,7 +24,7 @@ class GptNeoxConfig(FourfoldConfig):
         return Mlp(self.hidden_size, self.intermediate_size, gated=False, bias=True)
 
     def _layer(
-        self, attention: Attention, ffn: Mlp | Moe, prefix: str = ""
+        self, attention: Attention | ScanBlock, ffn: Mlp | Moe, prefix: str = ""
     ) -> LayerKind:
         layer = super()._layer(attention, ffn, prefix)
         return replace(layer, parallel=self.use_parallel_residual)

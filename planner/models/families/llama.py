@@ -1,7 +1,7 @@
-"""Llama, Granite, Llama 4 and Mistral: RMSNorm, a gated MLP, rotated positions."""
+"""Llama, Granite, SmolLM 3, Llama 4, Mistral: RMSNorm, a gated MLP, rotation."""
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import PositiveInt
 
@@ -39,6 +39,19 @@ class GraniteConfig(LlamaConfig):
 
     family: ClassVar[str] = "granite"
     hf_class: ClassVar[str] = "GraniteForCausalLM"
+
+
+class SmolLm3Config(LlamaConfig):
+    """Fields of a SmolLM 3 config: Llama's, some layers without rotation.
+
+    Left out, and refused: windows in the layers without rotation.
+    """
+
+    family: ClassVar[str] = "smollm3"
+    hf_class: ClassVar[str] = "SmolLM3ForCausalLM"
+
+    tie_word_embeddings: bool = True
+    use_sliding_window: Literal[False] = False
 
 
 class Llama4Config(AlternatingConfig):

@@ -1,4 +1,4 @@
-"""OLMo 1 and 2 and OLMoE: norms without weights, then norms over all heads."""
+"""OLMo 1 to 3 and OLMoE: norms without weights, then norms over all heads."""
 
 from dataclasses import replace
 from typing import ClassVar, Self
@@ -7,7 +7,7 @@ from pydantic import PositiveInt, model_validator
 
 from planner.models.config import require_at_most
 from planner.models.layers.blocks import Attention, Moe, Norm
-from planner.models.layers.grouped_query import GroupedQueryConfig
+from planner.models.layers.grouped_query import AlternatingConfig, GroupedQueryConfig
 
 
 class OlmoConfig(GroupedQueryConfig):
@@ -34,6 +34,19 @@ class Olmo2Config(OlmoConfig):
 
     def _attention(self) -> Attention:
         return replace(super()._attention(), wide_qk_norm=True)
+
+
+class Olmo3Config(AlternatingConfig, Olmo2Config):
+    """Fields of an OLMo 3 config: OLMo 2's blocks, one global layer in four."""
+
+    family: ClassVar[str] = "olmo3"
+    hf_class: ClassVar[str] = "Olmo3ForCausalLM"
+    period: ClassVar[int] = 4
+
+    sliding_window: PositiveInt | None
+
+    def _local_attention(self) -> Attention:
+        return replace(self._attention(), window=self.sliding_window)
 
 
 class OlmoeConfig(Olmo2Config):

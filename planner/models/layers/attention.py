@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 from planner.models.layers.parts import Block, Gemm, SavedTensor
 
@@ -12,6 +13,8 @@ class AttentionBlock(Block):
     hidden: int
     window: int | None
     chunked: bool = False
+    splits_sequence: ClassVar[bool] = True
+    """True where context ranks can share out a sequence. [1]"""
 
     @abstractmethod
     def core_flops(self, context: float) -> float:
@@ -23,6 +26,30 @@ class AttentionBlock(Block):
         Returns:
             FLOPs per token, a multiply-add is 2. [FLOP]
         """
+
+    def index_flops(self, seq_len: int, *, causal: bool) -> float:
+        """Forward FLOPs per token of choosing keys; 0 where all are attended to.
+
+        Args:
+            seq_len: Tokens in a sequence. [1]
+            causal: Count only keys that the mask leaves.
+
+        Returns:
+            FLOPs per token. [FLOP]
+        """
+        assert seq_len > 0 or causal
+        return 0
+
+    def kernel_flops(self, seq_len: int) -> float:
+        """Forward FLOPs per token that the kernel of the core computes.
+
+        Args:
+            seq_len: Tokens in a sequence. [1]
+
+        Returns:
+            FLOPs per token; of the scores that the mask leaves. [FLOP]
+        """
+        return self.core_flops(self.attended(seq_len, causal=True))
 
     def attended(self, seq_len: int, *, causal: bool) -> float:
         """Mean keys that a token is charged for.
@@ -54,9 +81,10 @@ class AttentionBlock(Block):
 class Attention(AttentionBlock):
     """Multi-head (heads = kv_heads) or grouped-query attention.
 
-    P = h (a + 2g) d + a d h, biases (a + 2g) d and h, QK-norm 2 d or, over all
-    heads, (a + g) d, sinks a. A head of width 0 is a layer without attention: it
-    holds and computes nothing.
+    P = h (a + m g) d + a d h, biases (a + m g) d and h, QK-norm 2 d or, over all
+    heads, (a + g) d, sinks a, an output gate h a d, with m = 2 matrices for keys and
+    values. A head of width 0 is a layer without attention: it holds and computes
+    nothing.
 
     Args:
         hidden: Model width h. [1]
@@ -71,6 +99,9 @@ class Attention(AttentionBlock):
         sinks: One learned logit per head that takes part in the softmax.
         chunked: The window is a block of the sequence, not the last w keys.
         logit_cap: Bound of the scores, by tanh; None for no bound. [1]
+        output_gate: Columns beside the queries whose sigmoid scales the output.
+        key_matrices: Matrices m for keys and values: 2, 1 where values are the keys'
+            columns, 0 where an earlier layer made both. [1]
     """
 
     hidden: int
@@ -85,15 +116,26 @@ class Attention(AttentionBlock):
     sinks: bool = False
     chunked: bool = False
     logit_cap: float | None = None
+    output_gate: bool = False
+    key_matrices: int = 2
 
     @property
-    def qkv_width(self) -> int:
-        """Columns of the fused projection: (a + 2 g) d.
+    def gate_width(self) -> int:
+        """Columns of the output gate: a d, or 0.
 
         Returns:
             Columns. [1]
         """
-        return (self.heads + 2 * self.kv_heads) * self.head_dim
+        return self.output_gate * self.out_width
+
+    @property
+    def qkv_width(self) -> int:
+        """Columns of the fused projection: (a + m g) d.
+
+        Returns:
+            Columns. [1]
+        """
+        return (self.heads + self.key_matrices * self.kv_heads) * self.head_dim
 
     @property
     def out_width(self) -> int:
@@ -106,42 +148,49 @@ class Attention(AttentionBlock):
 
     @property
     def sharded_parameters(self) -> int:
-        """Projections and what goes with heads: h (a + 2g) d + a d h [+ (a + 2g) d].
+        """Projections and what goes with heads: h (a + m g) d + a d h [+ (a + m g) d].
 
-        A norm over all heads adds (a + g) d, sinks add a.
+        A norm over all heads adds (a + g) d, sinks add a, an output gate h a d.
 
         Returns:
             Parameters. [1]
         """
-        matrices = self.hidden * (self.qkv_width + self.out_width)
+        widths = self.qkv_width + self.gate_width + self.out_width
+        matrices = self.hidden * widths
         norm = self.wide_qk_norm * (self.heads + self.kv_heads) * self.head_dim
-        vectors = self.qkv_bias * self.qkv_width + self.sinks * self.heads
+        biased = self.qkv_width + self.gate_width
+        vectors = self.qkv_bias * biased + self.sinks * self.heads
         return matrices + norm + vectors
 
     @property
     def replicated_parameters(self) -> int:
-        """Output bias and QK-norm: [h] + [2 d].
+        """Output bias and QK-norm: [h] + [2 d], or d where keys are not its own.
 
         Returns:
             Parameters. [1]
         """
-        return self.out_bias * self.hidden + self.qk_norm * 2 * self.head_dim
+        normed = 2 if self.key_matrices else 1
+        return self.out_bias * self.hidden + self.qk_norm * normed * self.head_dim
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Fused QKV (h -> (a + 2g) d) and output projection (a d -> h).
+        """Fused QKV (h -> (a + m g) d, with a gate + a d), and output (a d -> h).
 
         Returns:
             GEMMs; none where the layer has no attention. [1]
         """
         if self.head_dim == 0:
             return ()
+        wide = self.qkv_width + self.gate_width
         return (
-            Gemm("qkv", self.hidden, self.qkv_width, "column", "attention"),
+            Gemm("qkv", self.hidden, wide, "column", "attention"),
             Gemm("attention_out", self.out_width, self.hidden, "row", "attention"),
         )
 
     def saved(self) -> tuple[SavedTensor, ...]:
         """Q, K and V after rotation; the output; the softmax's log-sum-exp.
+
+        An output gate keeps its columns and the output before they scale it. Keys and
+        values of an earlier layer are kept there.
 
         Left out: the softmax matrix, which flash attention does not keep; the
         inputs of a QK-norm.
@@ -151,11 +200,15 @@ class Attention(AttentionBlock):
         """
         if self.head_dim == 0:
             return ()
-        return (
-            SavedTensor("qkv", self.qkv_width, "tensor"),
+        kept = self.heads + 2 * self.kv_heads * (self.key_matrices > 0)
+        tensors = (
+            SavedTensor("qkv", kept * self.head_dim, "tensor"),
             SavedTensor("attention_output", self.out_width, "tensor"),
             SavedTensor("logsumexp", self.heads, "tensor", "fp32"),
         )
+        if not self.output_gate:
+            return tensors
+        return (*tensors, SavedTensor("output_gate", 2 * self.gate_width, "tensor"))
 
     def core_flops(self, context: float) -> float:
         """Forward FLOPs per token of QK^T and PV: 4 a d s_att.

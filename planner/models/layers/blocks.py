@@ -4,24 +4,51 @@ from dataclasses import dataclass
 from typing import Literal
 
 from planner.models.layers.attention import Attention, AttentionBlock, LatentAttention
+from planner.models.layers.compressed import CompressedAttention
 from planner.models.layers.feedforward import Mlp, Moe
 from planner.models.layers.parts import Block, Gemm, Region, SavedTensor, Split
+from planner.models.layers.scans.kimi_delta import KimiDelta
+from planner.models.layers.scans.lightning import Lightning
+from planner.models.layers.scans.scan import GatedDelta, ScanBlock
+from planner.models.layers.scans.selective import SelectiveScan
+from planner.models.layers.scans.side_by_side import SideBySide
+from planner.models.layers.scans.state_space import StateSpace
+from planner.models.layers.sparse import SparseLatentAttention
+from planner.models.layers.streams import (
+    AlternatingUpdates,
+    HyperConnections,
+    LayerInputs,
+    Stream,
+)
 
 __all__ = [
     "NORM_VECTORS",
+    "AlternatingUpdates",
     "Attention",
     "AttentionBlock",
     "Block",
+    "CompressedAttention",
+    "GatedDelta",
     "Gemm",
+    "HyperConnections",
+    "KimiDelta",
     "LatentAttention",
+    "LayerInputs",
     "LayerKind",
+    "Lightning",
     "Mlp",
     "Moe",
     "Norm",
     "Region",
     "Role",
     "SavedTensor",
+    "ScanBlock",
+    "SelectiveScan",
+    "SideBySide",
+    "SparseLatentAttention",
     "Split",
+    "StateSpace",
+    "Stream",
 ]
 
 Role = Literal["trained", "passed", "below"]
@@ -42,7 +69,8 @@ NORMS_BEFORE = 2
 class LayerKind(Block):
     """One kind of decoder layer; layers of a kind are alike in every count.
 
-    P = P_attention + P_ffn + norms nu h, with nu 1 for RMSNorm, 2 for LayerNorm.
+    P = P_attention + P_ffn + norms nu h [+ P_stream], with nu 1 for RMSNorm, 2 for
+    LayerNorm.
     A half of width 0 is absent; a layer has at least one.
 
     Args:
@@ -60,13 +88,23 @@ class LayerKind(Block):
     """
 
     name: str
-    attention: Attention | LatentAttention
+    attention: Attention | LatentAttention | CompressedAttention | ScanBlock
     ffn: Mlp | Moe
     norm: Norm
     norms: int = 2
     parallel: bool = False
     role: Role = "trained"
     norm_behind: bool = False
+    stream: Stream | None = None
+
+    @property
+    def copies(self) -> int:
+        """Copies of the residual stream.
+
+        Returns:
+            Copies. [1]
+        """
+        return self.stream.copies if self.stream else 1
 
     @property
     def hidden(self) -> int:
@@ -104,13 +142,14 @@ class LayerKind(Block):
 
     @property
     def replicated_parameters(self) -> int:
-        """Parameters held in full on each tensor rank: both halves' and the norms.
+        """Parameters held in full on each tensor rank: halves', stream's, norms.
 
         Returns:
             Parameters. [1]
         """
         halves = self.attention.replicated_parameters + self.ffn.replicated_parameters
-        return halves + self.norm_parameters
+        beside = self.stream.replicated_parameters if self.stream else 0
+        return halves + beside + self.norm_parameters
 
     @property
     def expert_parameters(self) -> int:
@@ -131,12 +170,13 @@ class LayerKind(Block):
         return self.ffn.active_expert_parameters
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Attention's GEMMs, then the feed-forward block's.
+        """Attention's GEMMs, then the feed-forward block's, then the stream's.
 
         Returns:
-            GEMMs in forward order. [1]
+            GEMMs. [1]
         """
-        return self.attention.gemms() + self.ffn.gemms()
+        beside = self.stream.gemms() if self.stream else ()
+        return self.attention.gemms() + self.ffn.gemms() + beside
 
     def saved(self) -> tuple[SavedTensor, ...]:
         """Tensors kept for backward: input and output of norms, and the halves' own.
@@ -144,6 +184,7 @@ class LayerKind(Block):
         Dense: 4 h (sequence) + (a + 2g) d + a d + n_m f (tensor) + a (fp32, tensor).
         The first is the layer's input, whichever half reads it. "ffn_norm_input"
         holds the inputs of all norms after the first: h (norms - 1), 0 if parallel.
+        Of n copies of the stream, the first holds all, and the second those between.
         Source: Korthikanti et al. 2022, arXiv 2205.05198, section 4, without dropout.
 
         Returns:
@@ -152,18 +193,20 @@ class LayerKind(Block):
         h, inner = self.hidden, 0 if self.parallel else self.norms - 1
         attention, ffn = self.attention.saved(), self.ffn.saved()
         shared = self.parallel and self.norms == 1
+        between = self.stream.inner_copies if self.stream else 1
         tensors = (
-            SavedTensor("attention_norm_input", h, "sequence"),
+            SavedTensor("attention_norm_input", h * self.copies, "sequence"),
             SavedTensor("attention_norm_output", h if attention else 0, "sequence"),
             *attention,
-            SavedTensor("ffn_norm_input", inner * h, "sequence"),
+            SavedTensor("ffn_norm_input", inner * h * between, "sequence"),
             SavedTensor("ffn_norm_output", h if ffn and not shared else 0, "sequence"),
             *ffn,
+            *(self.stream.saved() if self.stream else ()),
         )
         return tuple(tensor for tensor in tensors if tensor.width)
 
     def forward_flops(self, seq_len: int, *, causal: bool) -> float:
-        """Forward FLOPs per token: 2 N_mm + F_core.
+        """Forward FLOPs per token: 2 N_mm + F_core [+ F_index] [+ F_mixed].
 
         Left out: norms, activations, softmax, biases and rotations.
 
@@ -175,4 +218,7 @@ class LayerKind(Block):
             FLOPs per token. [FLOP]
         """
         context = self.attention.attended(seq_len, causal=causal)
-        return 2 * self.matmul_parameters + self.attention.core_flops(context)
+        index = self.attention.index_flops(seq_len, causal=causal)
+        mixed = self.stream.mixed_flops if self.stream else 0
+        core = self.attention.core_flops(context)
+        return 2 * self.matmul_parameters + core + index + mixed

@@ -84,7 +84,8 @@ class Moe(Block):
     """Routed experts, of which a token meets top-k, and shared ones that all meet.
 
     P = E n_m h f_e + n_m h f_s + E h [+ E router bias] [+ h shared gate]
-      [+ E ((n_m - 1) f_e + h) expert biases]
+      [+ E ((n_m - 1) f_e + h) expert biases] [+ h router scale]
+    or, behind a latent of width l, E n_m l f_e + 2 h l in place of E n_m h f_e.
 
     Args:
         hidden: Model width h. [1]
@@ -98,6 +99,9 @@ class Moe(Block):
         shared_gate: A column beside the router's that scales the shared experts.
         groups: Groups of neighbouring experts that the router chooses among first. [1]
         top_groups: Groups that the experts of one token come from. [1]
+        shared_first: The family's code runs the shared experts before the routed ones.
+        latent: Width l that routed experts read and write; None for h. [1]
+        router_scale: A weight for each column of the router's input.
     """
 
     hidden: int
@@ -111,6 +115,18 @@ class Moe(Block):
     shared_gate: bool = False
     groups: int = 1
     top_groups: int = 1
+    shared_first: bool = False
+    latent: int | None = None
+    router_scale: bool = False
+
+    @property
+    def routed_width(self) -> int:
+        """Columns of a token that its experts get: l, or h.
+
+        Returns:
+            Columns. [1]
+        """
+        return self.latent or self.hidden
 
     @property
     def router_width(self) -> int:
@@ -128,7 +144,7 @@ class Moe(Block):
         Returns:
             A dense block of width f_e. [1]
         """
-        return Mlp(self.hidden, self.ffn, self.gated, bias=self.bias)
+        return Mlp(self.routed_width, self.ffn, self.gated, bias=self.bias)
 
     @property
     def shared(self) -> Mlp:
@@ -150,16 +166,18 @@ class Moe(Block):
 
     @property
     def replicated_parameters(self) -> int:
-        """Router: E h [+ h] [+ E].
+        """Router: E h [+ h] [+ E] [+ h]; projections of a latent: [2 h l].
 
         Returns:
             Parameters. [1]
         """
-        return self.router_width * self.hidden + self.router_bias * self.experts
+        vectors = self.router_bias * self.experts + self.router_scale * self.hidden
+        matrices = self.router_width + 2 * (self.latent or 0)
+        return matrices * self.hidden + vectors
 
     @property
     def expert_parameters(self) -> int:
-        """Routed experts: E n_m h f_e.
+        """Routed experts: E n_m h f_e, or E n_m l f_e.
 
         Returns:
             Parameters. [1]
@@ -168,7 +186,7 @@ class Moe(Block):
 
     @property
     def active_expert_parameters(self) -> int:
-        """Routed experts that one token meets: k n_m h f_e.
+        """Routed experts that one token meets: k n_m h f_e, or k n_m l f_e.
 
         Returns:
             Parameters. [1]
@@ -176,18 +194,27 @@ class Moe(Block):
         return self.top_k * self.expert.parameters
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Router (h -> E [+ 1]), routed experts k times, shared experts if any.
+        """Router (h -> E [+ 1]), latent if any, routed experts k times, shared ones.
 
         Returns:
             GEMMs. [1]
         """
         h, k = self.hidden, self.top_k
-        up = self.expert.inner_width
+        up, routed = self.expert.inner_width, self.routed_width
         return (
             Gemm("router", h, self.router_width, "replicated", "ffn"),
-            Gemm("expert_fc1", h, up, "expert-column", "ffn", k),
-            Gemm("expert_fc2", self.ffn, h, "expert-row", "ffn", k),
+            *self._latent_gemms(),
+            Gemm("expert_fc1", routed, up, "expert-column", "ffn", k),
+            Gemm("expert_fc2", self.ffn, routed, "expert-row", "ffn", k),
             *self._shared_gemms(),
+        )
+
+    def _latent_gemms(self) -> tuple[Gemm, ...]:
+        if self.latent is None:
+            return ()
+        return (
+            Gemm("latent_in", self.hidden, self.latent, "replicated", "ffn"),
+            Gemm("latent_out", self.latent, self.hidden, "replicated", "ffn"),
         )
 
     def _shared_gemms(self) -> tuple[Gemm, ...]:
@@ -202,6 +229,8 @@ class Moe(Block):
     def saved(self) -> tuple[SavedTensor, ...]:
         """Router logits and probabilities, permuted input, expert tensors, shared.
 
+        A latent keeps the combined output, which its second projection reads.
+
         Left out, because the framework's dispatcher decides: the copy that was sent
         to the experts, and outputs kept to apply combine weights after fc2.
 
@@ -209,12 +238,15 @@ class Moe(Block):
             Tensors; "expert" widths hold all k copies of a token. [1]
         """
         k, shared = self.top_k, self.shared
-        tensors = (
+        tensors: tuple[SavedTensor, ...] = (
             SavedTensor("router", 2 * self.experts, "sequence", "fp32"),
-            SavedTensor("expert_input", k * self.hidden, "expert"),
+            SavedTensor("expert_input", k * self.routed_width, "expert"),
             SavedTensor("expert_fc1_output", k * self.expert.inner_width, "expert"),
             SavedTensor("expert_activation", k * self.ffn, "expert"),
         )
+        if self.latent is not None:
+            kept = SavedTensor("expert_latent", self.latent, "sequence")
+            tensors = (*tensors, kept)
         if self.shared_ffn == 0:
             return tensors
         return (

@@ -7,7 +7,14 @@ from pydantic import PositiveInt, model_validator
 
 from planner.models.architecture import Architecture, runs_of
 from planner.models.config import FamilyConfig, require_divisible
-from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe, Norm
+from planner.models.layers.blocks import (
+    Attention,
+    LayerKind,
+    Mlp,
+    Moe,
+    Norm,
+    ScanBlock,
+)
 
 
 class GroupedQueryConfig(FamilyConfig):
@@ -92,7 +99,7 @@ class GroupedQueryConfig(FamilyConfig):
         return Mlp(self.hidden_size, self.intermediate_size, gated=self.gated)
 
     def _layer(
-        self, attention: Attention, ffn: Mlp | Moe, prefix: str = ""
+        self, attention: Attention | ScanBlock, ffn: Mlp | Moe, prefix: str = ""
     ) -> LayerKind:
         return LayerKind(
             prefix + ("moe" if isinstance(ffn, Moe) else "dense"),

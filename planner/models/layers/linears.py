@@ -7,8 +7,24 @@ from importlib.resources import files
 
 from hardware.reading.yaml_text import parse_yaml
 from planner.models.layers.attention import Attention
-from planner.models.layers.blocks import LayerKind
+from planner.models.layers.blocks import (
+    CompressedAttention,
+    LayerKind,
+    ScanBlock,
+    SideBySide,
+)
 from planner.models.layers.feedforward import Mlp
+
+_WHOLE = (
+    *("q", "q_a", "q_b", "kv_a", "kv_b"),
+    *("index_q", "index_k", "index_weights"),
+    *("laurel_in", "laurel_out", "altup_router", "altup_predict", "altup_correct"),
+    *("out_a", "input_gate", "input_out", "latent_in", "latent_out"),
+)
+"""Products that are one linear layer each, but for those that a block fuses. [text]"""
+
+_FUSED = (ScanBlock, CompressedAttention)
+"""Blocks that say themselves what their products are made of. [-]"""
 
 
 @dataclass(frozen=True)
@@ -107,16 +123,31 @@ def _parts(layer: LayerKind) -> Iterator[tuple[str, tuple[str, int]]]:
     """Parts of a block's GEMMs: name to the GEMM and the part's columns."""
     present = {gemm.name: gemm.outputs for gemm in layer.gemms()}
     attention = layer.attention
+    if isinstance(attention, SideBySide):
+        yield from _queries(attention.beside)
     if isinstance(attention, Attention) and "qkv" in present:
-        keys = attention.kv_heads * attention.head_dim
-        yield "q", ("qkv", attention.out_width)
-        yield from ((part, ("qkv", keys)) for part in ("k", "v"))
-    for name in ("q", "q_a", "q_b", "kv_a", "kv_b"):
-        if name in present:
+        yield from _queries(attention)
+    fused = attention.fused if isinstance(attention, _FUSED) else ()
+    apart = {gemm for _, gemm, _ in fused}
+    for name in _WHOLE:
+        if name in present and name not in apart:
             yield name, (name, present[name])
-    if "attention_out" in present:
+    yield from ((part, (gemm, columns)) for part, gemm, columns in fused)
+    if isinstance(attention, SideBySide):
+        yield "out", ("beside_out", present["beside_out"])
+    if isinstance(attention, ScanBlock):
+        yield "scan_out", ("attention_out", present["attention_out"])
+    elif "attention_out" in present:
         yield "out", ("attention_out", present["attention_out"])
     yield from _dense_parts(layer, present)
+
+
+def _queries(attention: Attention) -> Iterator[tuple[str, tuple[str, int]]]:
+    """Queries, and the keys and values that have weights of their own."""
+    keys = attention.kv_heads * attention.head_dim
+    yield "q", ("qkv", attention.out_width + attention.gate_width)
+    made = ("k", "v")[: attention.key_matrices]
+    yield from ((part, ("qkv", keys)) for part in made)
 
 
 def _dense_parts(

@@ -1,5 +1,7 @@
 """Charts of time, memory and peak FLOP/s by cause."""
 
+from itertools import accumulate
+
 from planner.report.charts.look import (
     CAUSE_COLOURS,
     ROW,
@@ -189,21 +191,19 @@ def waterfall(estimate: Estimate) -> Figure:
     names = ["peak", *losses, "achieved"]
     values = [peak, *(-peak * share for share in losses.values()), achieved]
     shares = [1.0, *(-share for share in losses.values()), mfu]
-    trace = {
-        "type": "waterfall",
-        "orientation": "h",
-        "y": names,
-        "x": rounded(values, 2),
-        "measure": ["absolute", *("relative" for _ in losses), "total"],
-        "text": [f"{share:.1%}".replace("-0.0%", "0.0%") for share in shares],
-        "textposition": "outside",
-        "cliponaxis": False,
-        "hovertemplate": "%{y}: %{delta:.1f} TFLOP/s<extra></extra>",
-        "connector": {"line": {"color": "@line", "width": 1}},
-        "totals": {"marker": {"color": "@compute"}},
-        "decreasing": {"marker": {"color": "@comm"}},
-        "increasing": {"marker": {"color": "@pipeline"}},
-    }
+    starts = [0.0, *accumulate(values[:-2]), 0.0]
+    colours = ["@pipeline" if share > 0 else "@comm" for share in shares[1:-1]]
+    trace = bars(
+        names,
+        rounded(values, 2),
+        base=rounded(starts, 2),
+        text=[f"{share:.1%}".replace("-0.0%", "0.0%") for share in shares],
+        textposition="outside",
+        cliponaxis=False,
+        customdata=rounded(values, 2),
+        hovertemplate="%{y}: %{customdata:.1f} TFLOP/s<extra></extra>",
+        marker={"color": ["@compute", *colours, "@compute"]},
+    )
     return {
         "data": [trace],
         "layout": layout(

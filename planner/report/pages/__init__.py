@@ -7,6 +7,7 @@ from planner.report.pages.frame import page_html
 from planner.report.pages.plan import Extras, plan_page
 from planner.report.pages.prediction import prediction_page
 from planner.report.pages.run import phased_page
+from planner.report.pages.sweep import sweep_page
 
 __all__ = [
     "Extras",
@@ -17,4 +18,5 @@ __all__ = [
     "phased_page",
     "plan_page",
     "prediction_page",
+    "sweep_page",
 ]

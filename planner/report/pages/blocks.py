@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from planner.report.charts.look import Figure, Legend
-from planner.report.pages.racks import Rack
+from planner.report.charts.racks import Rack
 from planner.report.pages.sheets import Sheet
 
 
@@ -97,6 +97,7 @@ class Page:
         lead: Sentences below the answer. [text]
         tiles: Main numbers. [-]
         sections: Sections in order. [-]
+        command: Command that does the next step, for a shell. [text]
     """
 
     title: str
@@ -105,6 +106,7 @@ class Page:
     lead: str
     tiles: Sequence[Tile] = ()
     sections: Sequence[Section] = field(default_factory=tuple)
+    command: str = ""
 
     def charts(self) -> list[Chart]:
         """Number and return all charts in reading order.

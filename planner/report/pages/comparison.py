@@ -49,7 +49,7 @@ def comparison_page(answer: Comparison) -> Page:
         title="planner compare",
         eyebrow=f"{answer.title}; {_asked(answer)}",
         answer=_answer(best) if best else "No candidate to sign for",
-        lead=f"{answer.why_best[:1].upper()}{answer.why_best[1:]}.",
+        lead=_lead(answer),
         tiles=list(_tiles(best)) if best else [],
         sections=[
             *_candidates(answer),
@@ -60,6 +60,11 @@ def comparison_page(answer: Comparison) -> Page:
             _small_print(answer),
         ],
     )
+
+
+def _lead(answer: Comparison) -> str:
+    said = filter(None, (answer.why_best, answer.over_quotes))
+    return " ".join(f"{words[:1].upper()}{words[1:]}." for words in said)
 
 
 def _asked(answer: Comparison) -> str:

@@ -1,10 +1,11 @@
 """Frame of every page: style, scripts and plotly.js, nothing from outside."""
 
 import json
+import re
 from datetime import UTC, datetime
 from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from planner import __version__
 from planner.report.pages.blocks import Page
@@ -25,6 +26,18 @@ def page_html(page: Page) -> str:
     )
 
 
+def card_html(page: Page) -> str:
+    """A page as a part of a notebook: the heading, and all but figures folded below.
+
+    Args:
+        page: The page. [-]
+
+    Returns:
+        An HTML element without scripts. [text]
+    """
+    return _template("card.html.j2").render(page=page)
+
+
 def rendered(template: str, **values: object) -> str:
     """A page template filled in with values, date, version and plotly.js.
 
@@ -35,6 +48,15 @@ def rendered(template: str, **values: object) -> str:
     Returns:
         HTML. [text]
     """
+    return _template(template).render(
+        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        version=__version__,
+        plotly=_plotly_js(),
+        **values,
+    )
+
+
+def _template(name: str) -> Template:
     environment = Environment(
         loader=PackageLoader("planner.report"),
         autoescape=True,
@@ -42,12 +64,20 @@ def rendered(template: str, **values: object) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template(template).render(
-        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        version=__version__,
-        plotly=_plotly_js(),
-        **values,
-    )
+    environment.filters["hosts"] = hosts
+    return environment.get_template(name)
+
+
+def hosts(text: str) -> str:
+    """A text with the host of every address in its place, for a card.
+
+    Args:
+        text: Sentences. [text]
+
+    Returns:
+        The text. [-]
+    """
+    return re.sub(r"https?://(?:www\.)?([^/\s;,)]+)[^\s;,)]*", r"\1", text)
 
 
 def _scripts(figures: list[tuple[str, dict[str, object]]]) -> list[dict[str, str]]:
@@ -67,6 +97,9 @@ def script_json(figure: dict[str, object]) -> str:
 
 
 def _plotly_js() -> str:
-    """Text of plotly.js from the plotly package."""
-    script = files("plotly") / "package_data" / "plotly.min.js"
+    """Text of plotly.js with charts on two axes, a third of the whole.
+
+    Source: plotly.js-cartesian-dist-min 4.1.0 of the npm registry, MIT licence.
+    """
+    script = files("planner.report") / "assets" / "plotly-cartesian.min.js"
     return script.read_text(encoding="utf-8").replace("</script", "<\\/script")

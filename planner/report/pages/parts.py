@@ -5,6 +5,14 @@ from collections.abc import Iterator, Sequence
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.report.charts.gantt import gantt, left_out, legend, windows
+from planner.report.charts.racks import (
+    Ranks,
+    hosted,
+    level_names,
+    picture,
+    reaches,
+    shares,
+)
 from planner.report.charts.shares import (
     memory_moments,
     memory_stages,
@@ -25,18 +33,11 @@ from planner.report.pages.blocks import (
     Table,
     Tile,
 )
-from planner.report.pages.racks import (
-    Ranks,
-    hosted,
-    level_names,
-    picture,
-    reaches,
-    shares,
-)
 from planner.report.pages.sheets import Sheet
 from planner.report.pages.sources import constants_sheet, source_sheets
 from planner.report.tables import CATEGORIES, verdict_line
 from planner.specs.answer.estimate import Estimate, MemoryEstimate, Verdict
+from planner.specs.answer.memory import ServingEstimate
 from planner.specs.answer.result import RankedPlan
 from planner.specs.layouts.layout import Layout
 from planner.specs.layouts.layout_text import layout_rows
@@ -67,7 +68,7 @@ def tiles(estimate: Estimate) -> list[Tile]:
         Step, throughput, MFU, memory. [-]
     """
     step, memory = estimate.step_time_s, estimate.memory
-    peak, mfu = memory.peak_device_gib, estimate.mfu
+    mfu = estimate.mfu
     return [
         Tile(
             "Step time",
@@ -85,14 +86,27 @@ def tiles(estimate: Estimate) -> list[Tile]:
             f"with full attention; {mfu.causal_attention:.1%} causal, "
             f"{estimate.model_tflops_per_gpu.full_attention:.0f} TFLOP/s per GPU",
         ),
-        Tile(
-            "Memory",
-            f"{peak.value:.1f} GiB",
-            f"{memory.verdict}: {peak.low:.1f} to {peak.high:.1f} of "
-            f"{memory.capacity_gib:.1f} GiB",
-            MOODS[memory.verdict],
-        ),
+        memory_tile(memory),
     ]
+
+
+def memory_tile(memory: MemoryEstimate | ServingEstimate) -> Tile:
+    """Peak memory of the fullest GPU against the limit.
+
+    Args:
+        memory: Peak memory. [GiB]
+
+    Returns:
+        The tile. [-]
+    """
+    peak = memory.peak_device_gib
+    return Tile(
+        "Memory",
+        f"{peak.value:.1f} GiB",
+        f"{memory.verdict}: {peak.low:.1f} to {peak.high:.1f} of "
+        f"{memory.capacity_gib:.1f} GiB",
+        MOODS[memory.verdict],
+    )
 
 
 def plan_sections(workload: Workload, plan: RankedPlan) -> Iterator[Section]:

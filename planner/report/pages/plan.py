@@ -29,6 +29,7 @@ from planner.report.pages.parts import (
     tiles,
 )
 from planner.report.pages.sheets import Sheet
+from planner.report.screen import planless, verdict
 from planner.report.text import certificate
 from planner.report.ties import tie_sentences
 from planner.specs.answer.explanation import FrontPoint
@@ -70,11 +71,10 @@ def plan_page(
     if not result.plans:
         return _empty(result, title, extras)
     best = result.plans[0]
-    step = best.estimate.step_time_s
     return Page(
         title=f"planner plan: {title.model}",
         eyebrow=eyebrow(title),
-        answer=f"{title.model} on {title.on}: {step.value:.2f} s a step",
+        answer=verdict(title, [("", best.estimate)]),
         lead=_lead(result, best),
         tiles=[*tiles(best.estimate), _proof(result)],
         sections=[
@@ -107,14 +107,13 @@ def _proof(result: Result) -> Tile:
 
 
 def _empty(result: Result, title: Heading, extras: Extras) -> Page:
-    nothing = "nothing fits" if result.status == "infeasible" else "no plan in time"
     reasons = result.explanation.infeasible
     parts: list[Block] = [Notes(reasons)] if reasons else []
     why = Section("why", "Why nothing fits", parts)
     return Page(
         title=f"planner plan: {title.model}",
         eyebrow=eyebrow(title),
-        answer=f"{title.model} on {title.on}: {nothing}",
+        answer=planless(title, result),
         lead="`planner explain` says which limits clash and what would help.",
         tiles=[_proof(result)],
         sections=[*([why] if reasons else []), _search(result, extras)],

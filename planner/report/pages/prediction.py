@@ -11,12 +11,16 @@ from planner.report.pages.parts import (
     plan_sections,
     tiles,
 )
+from planner.report.screen import verdict
 from planner.specs.answer.result import RankedPlan
 from planner.specs.layouts.layout_text import short_layout
 
 
 def prediction_page(
-    plan: RankedPlan, workload: Workload, title: Heading, warnings: Sequence[str] = ()
+    plan: RankedPlan,
+    workload: Workload,
+    title: Heading,
+    warnings: Sequence[str] = (),
 ) -> Page:
     """Everything predicted of one given layout.
 
@@ -29,11 +33,10 @@ def prediction_page(
     Returns:
         The page. [-]
     """
-    step = plan.estimate.step_time_s.value
     return Page(
         title=f"planner predict: {title.model}",
         eyebrow=eyebrow(title),
-        answer=f"{title.model} on {title.on}: {step:.2f} s a step",
+        answer=verdict(title, [("", plan.estimate)]),
         lead=f"As given: {short_layout(plan.layout).replace(',', ', ')}.",
         tiles=tiles(plan.estimate),
         sections=[

@@ -6,6 +6,7 @@ from dataclasses import replace
 from planner.report.pages.blocks import Block, Facts, Notes, Page, Section, Table, Tile
 from planner.report.pages.sheets import Sheet
 from planner.report.run import PARTS, run_rows, stretch_rows
+from planner.report.screen import run_words
 from planner.specs.answer.run import Run
 
 _DAY = 86400.0
@@ -33,11 +34,12 @@ def phased_page(parts: Sequence[tuple[str, Page]], run: Run | None) -> Page:
     tiles = [*first.tiles, _tile(run)]
     if not several:
         *before, last = sections
-        return replace(first, tiles=tiles, sections=[*before, whole, last])
-    days = f"{run.time_to_train_s.value / _DAY:,.1f} days"
+        answer = f"{first.answer}{run_words(run)}"
+        ordered = [*before, whole, last]
+        return replace(first, answer=answer, tiles=tiles, sections=ordered)
     return replace(
         first,
-        answer=f"{first.answer}, {len(parts)} phases in {days}",
+        answer=f"{first.answer}; {len(parts)} phases{run_words(run)}",
         lead=" ".join(f"{name}: {page.lead}" for name, page in parts),
         tiles=tiles,
         sections=[whole, *sections],

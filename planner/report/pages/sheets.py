@@ -225,6 +225,23 @@ def _group_cells(its: Errors) -> tuple[str, ...]:
     return (n, *rest)
 
 
+def claims_sheet(answer: Validation) -> Sheet:
+    """Gains that plans claim over measured layouts, by source; empty without a search.
+
+    Args:
+        answer: The validation. [-]
+
+    Returns:
+        Figures of each source. [-]
+    """
+    groups = {n: its.claimed_gain for n, its in answer.summary.by_source.items()}
+    every = {"all": answer.summary.claimed_gain} | groups
+    shares = {n: (g.median, g.p90, g.over_8_percent) for n, g in every.items() if g.n}
+    rows = ((n, str(every[n].n), *map(percent, its)) for n, its in shares.items())
+    titles = ("source", "rows", "median", "p90", "over 8%")
+    return Sheet("Gain that our plans claim", titles, tuple(rows))
+
+
 def worst_time_sheet(answer: Validation, most: int) -> Sheet:
     """The rows with the largest errors of step time, V100 apart.
 

@@ -1,8 +1,11 @@
 """The report of a validation as one HTML file that needs nothing else."""
 
+from dataclasses import replace
+
 from planner.evidence.accuracy.summary import is_v100
 from planner.evidence.accuracy.validation import Validation
 from planner.report.pages import figures, sheets
+from planner.report.pages.blocks import Page, Section, Table
 from planner.report.pages.frame import rendered, script_json
 
 WORST = 40
@@ -30,11 +33,33 @@ def validation_page(answer: Validation) -> str:
     )
 
 
+def summary_page(answer: Validation) -> Page:
+    """The summary of a validation as a page of its own, without figures.
+
+    Args:
+        answer: The validation. [-]
+
+    Returns:
+        The page. [-]
+    """
+    return Page(
+        title="planner validate",
+        eyebrow=sheets.opening(answer),
+        answer="Predictions beside measured runs",
+        lead="Errors are predicted / measured - 1; suspect rows are not counted.",
+        sections=[
+            Section(f"table-{place}", sheet.title, [Table(replace(sheet, title=""))])
+            for place, sheet in enumerate(_tables(answer))
+        ],
+    )
+
+
 def _tables(answer: Validation) -> list[sheets.Sheet]:
     every = [
         sheets.summary_sheet(answer),
         sheets.ranking_sheet(answer),
         sheets.oom_sheet(answer),
+        sheets.claims_sheet(answer),
     ]
     return [sheet for sheet in every if sheet.rows]
 

@@ -1,28 +1,4 @@
-const token = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-// Figures name their colours, "@tensor": what that is depends on the reader's theme.
-const painted = (part) => {
-  if (typeof part === "string") return part.startsWith("@") ? token(part.slice(1)) : part;
-  if (Array.isArray(part)) return part.map(painted);
-  if (part === null || typeof part !== "object") return part;
-  return Object.fromEntries(Object.entries(part).map(([key, value]) => [key, painted(value)]));
-};
-const axis = () => ({
-  gridcolor: token("line"), zerolinecolor: token("line"), linecolor: token("line"), tickcolor: token("line"),
-  automargin: true, fixedrange: true, ticks: "", title: { standoff: 8, font: { size: 12, color: token("dim") } },
-});
-const template = () => ({ layout: {
-  font: { family: "system-ui, -apple-system, Segoe UI, Roboto, sans-serif", size: 12, color: token("ink") },
-  paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", colorway: ["#3d70b2"],
-  margin: { t: 12, r: 12, b: 44, l: 12 }, bargap: 0.28, dragmode: false,
-  hoverlabel: { bgcolor: token("page"), bordercolor: token("line"), font: { size: 12, color: token("ink") }, align: "left" },
-  xaxis: axis(), yaxis: axis(),
-} });
-const draw = (id) => {
-  const figure = painted(figures[id]);
-  const layout = { ...figure.layout, template: template() };
-  return Plotly.react(id, figure.data, layout, { responsive: true, displayModeBar: false });
-};
-const drawAll = () => Promise.all(Object.keys(figures).map(draw));
+const drawAll = () => Promise.all(Object.entries(figures).map(([id, data]) => drawn(id, data)));
 drawAll().then(() => { document.documentElement.dataset.drawn = "yes"; });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
 addEventListener("beforeprint", () => {
@@ -31,19 +7,7 @@ addEventListener("beforeprint", () => {
 });
 addEventListener("afterprint", drawAll);
 
-const figureOf = (text) => { const n = parseFloat(text.replaceAll(",", "")); return Number.isNaN(n) ? null : n; };
-const compare = (a, b) => {
-  const [x, y] = [figureOf(a), figureOf(b)];
-  return x !== null && y !== null ? x - y : a.localeCompare(b);
-};
-document.querySelectorAll("th").forEach((head) => head.addEventListener("click", () => {
-  const body = head.closest("table").tBodies[0];
-  const down = head.dataset.down !== "yes";
-  head.dataset.down = down ? "yes" : "no";
-  const text = (row) => row.cells[head.cellIndex].textContent;
-  const rows = [...body.rows].sort((a, b) => compare(text(a), text(b)));
-  body.append(...(down ? rows : rows.reverse()));
-}));
+sortable(document);
 document.querySelectorAll("input").forEach((box) => box.addEventListener("input", () => {
   const wanted = box.value.toLowerCase();
   for (const row of box.parentElement.querySelectorAll("tbody tr")) {

@@ -13,6 +13,7 @@ from planner.cost.reach import Mask
 from planner.cost.table.table import CostTable
 from planner.pipeline.in_flight import least_in_flight
 from planner.pipeline.linear import Linear, path_lines
+from planner.search.bounds.columns import Columns, Folds, columns_of
 from planner.search.bounds.least import least_values
 from planner.search.bounds.paths import PathColumns, ShapePaths
 from planner.search.bounds.pool_bounds import weighted
@@ -21,8 +22,6 @@ from planner.search.bounds.rank_load_bounds import (
     loaded_bound,
     weighted_bound,
 )
-from planner.search.space.blocks import block_work
-from planner.search.space.schedules import COPIES, FOLDS, SPLITS
 from planner.search.space.space import Space
 from planner.specs.table import StageCosts
 
@@ -40,30 +39,6 @@ class SpaceBounds:
     """0 where no split can fit the memory, else 1. [1]"""
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """Table columns spread over the candidates. Times in ns, memory in blocks."""
-
-    p: Ints
-    v: Ints
-    m: Ints
-    most: Ints
-    work: Floats
-    """Forward and backward of the whole model for one micro-batch. [ns]"""
-    layer: Floats
-    """Cheapest layer: forward and backward; forward alone if backwards split. [ns]"""
-    split: Mask
-    """Weight gradients are operations of their own. [bool]"""
-    folded: Mask
-    """Chunks lie in a V. [bool]"""
-    copies: Ints
-    """Copies of the model that the ranks hold. [1]"""
-    transient: Floats
-    budget: Floats
-    kinds: tuple[tuple[int, Floats, Floats], ...]
-    """(layers, static, saved) of every layer kind, cheapest menu entry. [block]"""
-
-
 def space_bounds(table: CostTable, space: Space) -> SpaceBounds:
     """Bound every candidate with a few array operations.
 
@@ -74,92 +49,19 @@ def space_bounds(table: CostTable, space: Space) -> SpaceBounds:
     Returns:
         Lower bounds on the step and the memory verdict. [s] and [1]
     """
-    folds = _Folds.of(table)
+    folds = Folds.of(table)
     bounds = SpaceBounds(np.zeros(len(space)), np.zeros(len(space), dtype=np.int64))
     for start in range(0, len(space), SLICE):
         block = slice(start, start + SLICE)
         part = space.take(np.arange(*block.indices(len(space))))
-        columns = _columns(table, part, folds)
+        columns = columns_of(table, part, folds)
         slowdown = table.slowdown[part.mesh]
-        bounds.step[block] = _time_bound(table, part, columns) * slowdown / 1e9
+        bounds.step[block] = _time_bound(columns) * slowdown / 1e9
         bounds.fits[block] = _may_fit(part, columns)
     return bounds
 
 
-@dataclass(frozen=True)
-class _Folds:
-    """Columns of the table by menu entry, then by mesh; the cheapest entry is last."""
-
-    work: Floats
-    layer: Floats
-    forward: Floats
-    transient: Floats
-    saved: tuple[Floats, ...]
-    """By layer kind."""
-
-    @classmethod
-    def of(cls, table: CostTable) -> "_Folds":
-        """Fold the layer kinds of a table, once for all candidates."""
-        counts = np.zeros(len(table.workload.kinds))
-        for kind, count in table.workload.runs:
-            counts[kind] += count
-        both = table.forward + table.backward
-
-        def least(values: Ints) -> Floats:
-            columns = [values.min(axis=0), values.min(axis=(0, 1))[None]]
-            return np.concatenate(columns).astype(np.float64).ravel()
-
-        return cls(
-            work=np.concatenate(
-                [
-                    np.tensordot(counts, both, axes=1),
-                    np.tensordot(counts, both.min(axis=1), axes=1)[None],
-                ]
-            ).ravel(),
-            layer=least(both),
-            forward=least(table.forward),
-            transient=least(table.transient),
-            saved=tuple(least(saved[None]) for saved in table.saved),
-        )
-
-
-def _columns(table: CostTable, space: Space, folds: _Folds | None = None) -> _Columns:
-    folds = folds or _Folds.of(table)
-    mesh, pick = space.mesh, space.menu
-    layers = table.workload.model.layers
-    place = np.where(pick < 0, len(table.menu), pick) * len(table) + mesh
-    split = SPLITS[space.schedules]
-    ends = table.embedding, table.head
-    edge = sum(end.forward + end.backward for end in ends)
-    v, copies = space.vpp, COPIES[space.schedules]
-    stages = table.meshes.pp[mesh] * v // copies
-    counts = np.zeros(len(table.workload.kinds), dtype=np.int64)
-    for kind, count in table.workload.runs:
-        counts[kind] += count
-    return _Columns(
-        p=table.meshes.pp[mesh],
-        v=v,
-        m=table.meshes.micro_batches[mesh],
-        most=-(-layers // stages) + table.extra_layers,
-        work=folds.work[place]
-        + np.asarray(edge)[mesh]
-        + block_work(table, table.meshes.pp[mesh], v, pick, mesh),
-        layer=np.where(split, folds.forward[place], folds.layer[place]),
-        split=split,
-        folded=FOLDS[space.schedules],
-        copies=copies,
-        transient=folds.transient[place],
-        budget=table.budget[mesh].astype(np.float64),
-        kinds=tuple(
-            (count, unit.static[mesh].astype(np.float64), saved[place])
-            for count, unit, saved in zip(
-                counts.tolist(), table.units, folds.saved, strict=True
-            )
-        ),
-    )
-
-
-def _time_bound(table: CostTable, space: Space, c: _Columns) -> Floats:
+def _time_bound(c: Columns) -> Floats:
     """Lower bound on the simulated step. [ns].
 
     With ``S`` the work of one micro-batch over all stages, cheapest menu entry:
@@ -170,7 +72,9 @@ def _time_bound(table: CostTable, space: Space, c: _Columns) -> Floats:
     2. 1F1B with m > p: ``T >= (m + p - 1) S / p``. The rows of all ranks are
        ``sum_{j<r} t_j + (m - k_r) t_r + 2 sum_{j>r} t_j``. Weights that make every
        coefficient equal combine them (cost model, E.3.2). GPipe has the rows
-       ``sum_j t_j + (m - 1) t_r``, whose mean is this bound for any m.
+       ``sum_j t_j + (m - 1) t_r``, whose mean is this bound for any m. With m <= p the
+       first micro-batch goes to the end and back, and rank r has the backwards of all
+       others left: ``sum_j t_j + (m - 1) b_r``, whose mean is ``S + (m - 1) B / p``.
     3. A rank starts after the first chunks of the ranks before it and ends
        after their backwards: ``T >= sum_{q<r} t_{q,0} + m t_r``. In the mean over
        r, each rank q >= 1 adds at least ``(p-1-q)/p`` of a cheapest layer: only the
@@ -182,20 +86,17 @@ def _time_bound(table: CostTable, space: Space, c: _Columns) -> Floats:
     The optimizer may be added to 2 and 3 as well. It starts after every rank's
     compute, and the largest update is at least the mean.
     """
-    units = table.units
-    optimizer = (table.embedding.unit.optimizer + table.head.unit.optimizer) * 1.0
-    for kind, count in table.workload.runs:
-        optimizer = optimizer + count * units[kind].optimizer
-    tail = c.copies * optimizer[space.mesh] / c.p + table.overhead
     mean = c.m * c.work / c.p
     near = c.p // c.copies
     fill = np.where(near > 2, (near - 1) * (near - 2) / (2.0 * near), 0.0) * c.layer
-    plain = (c.v == 1) & (c.m > c.p) & ~c.split
-    bubble = np.where(plain, (c.p - 1) * c.work / c.p, fill)
-    return np.floor(mean + bubble + tail)
+    plain = (c.v == 1) & (c.copies == 1) & ~c.split
+    lap = (c.p - c.m) * c.work / c.p + (c.m - 1) * c.back / c.p
+    drained = np.where(c.m > c.p, (c.p - 1) * c.work / c.p, np.maximum(lap, fill))
+    bubble = np.where(plain, drained, fill)
+    return np.floor(mean + bubble + c.tail)
 
 
-def _may_fit(space: Space, c: _Columns) -> Ints:
+def _may_fit(space: Space, c: Columns) -> Ints:
     """0 where the ranks together cannot hold the model's layers.
 
     At some backward of rank r, K_r chunk activations are in flight, at most ``C_r`` of
@@ -215,7 +116,7 @@ def _may_fit(space: Space, c: _Columns) -> Ints:
     return fits.astype(np.int64)
 
 
-def _holds(c: _Columns, at: Ints, layers: int, static: Floats, saved: Floats) -> Mask:
+def _holds(c: Columns, at: Ints, layers: int, static: Floats, saved: Floats) -> Mask:
     """Tell if the ranks together can hold a kind's layers, rank by rank.
 
     A candidate is settled as soon as no later rank can change the verdict. It fails
@@ -238,7 +139,7 @@ def _holds(c: _Columns, at: Ints, layers: int, static: Floats, saved: Floats) ->
 
 
 def _most_on_rank(
-    c: _Columns, at: Ints, rank: int, static: Floats, saved: Floats
+    c: Columns, at: Ints, rank: int, static: Floats, saved: Floats
 ) -> Floats:
     """Most layers of one kind that a rank can hold. [1]."""
     v, most = c.v[at], c.most[at]

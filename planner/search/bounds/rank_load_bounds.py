@@ -14,17 +14,19 @@ from planner.search.bounds.paths import ShapePaths, shape_of
 from planner.search.bounds.worst import SAFE, worst_step
 from planner.specs.table import StageCosts
 
+SPARE = 2
+"""Layers below the mean load from which on a rank's next layers are priced. [1]"""
+
 
 def loaded_bound(costs: StageCosts, lines: Lines, ranks: Ints) -> int:
-    """Bound by the ranks that must carry many layers.
+    """Bound by dealing the layers out, each to the rank where it costs least.
 
-    Rank r has ``c_r`` places for layers, by the class and by its memory. With L the
-    layers of every copy of the model, ``sum c - L`` places stay empty. Consider the
-    ranks with ``c_r >= h``. Such a rank with fewer than h layers leaves at least
-    ``c_r - h + 1`` places empty. Let k be how many of the smallest of these numbers
-    add up to no more than the empty places. So at most k of the ranks have fewer than
-    h layers. Price each path through these ranks with at least h layers on its rank.
-    All but k of the prices hold, so the (k+1)-th largest is a bound, for every h.
+    Let ``g_r(h)`` be the least value of the paths through rank r with at least h layers
+    on it; it never falls with h. Ranks with loads ``h_r`` make a step of at least
+    ``max_r g_r(h_r)``. Let every rank offer the prices ``g_r(1), g_r(2), ...`` as far
+    as its memory and the class go. Loads take as many prices as there are layers, L,
+    each rank's from the first on. So their largest is at least the L-th smallest of
+    all. Loads well below the mean are not priced, but taken as free.
 
     Args:
         costs: The inner problem.
@@ -32,21 +34,21 @@ def loaded_bound(costs: StageCosts, lines: Lines, ranks: Ints) -> int:
         ranks: Rank that each path goes through. [1], shape (lines,)
 
     Returns:
-        The best of these bounds. [ns]
+        The L-th smallest price. [ns]
     """
     caps = most_layers(costs)
-    empty = int(caps.sum()) - costs.held_layers
-    bound = int(least_values(costs, lines).max())
-    for load in range(-(-costs.held_layers // costs.pp), int(caps.max()) + 1):
-        able = caps >= load
-        spare = np.cumsum(np.sort(caps[able] - load + 1))
-        lighter = int(np.searchsorted(spare, empty, side="right"))
-        if lighter >= len(spare):
-            continue
+    load = max(costs.held_layers // costs.pp - SPARE, 0)
+    left = costs.held_layers - int(np.minimum(caps, load).sum())
+    prices = np.array([], dtype=np.int64)
+    while load < caps.max():
+        load += 1
         values = least_values(costs, lines, ranks=ranks, load=load)
-        by_rank = np.sort(values.reshape(-1, costs.pp).max(axis=0)[able])
-        bound = max(bound, int(by_rank[-1 - lighter]))
-    return bound
+        offered = values.reshape(-1, costs.pp).max(axis=0)[caps >= load]
+        if len(prices) >= left and offered.min() >= prices[left - 1]:
+            break
+        prices = np.sort(np.concatenate([prices, offered]))
+    least = int(least_values(costs, lines).max())
+    return max(least, int(prices[left - 1])) if 0 < left <= len(prices) else least
 
 
 def weighted_bound(costs: StageCosts, paths: ShapePaths) -> int:

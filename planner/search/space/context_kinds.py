@@ -13,6 +13,7 @@ from planner.cost.pricing import Pricing
 from planner.cost.time.columns import Context
 from planner.cost.time.context_parallel import context_exchange
 from planner.cost.workload import Workload
+from planner.models.layers.blocks import ScanBlock
 from planner.specs.layouts.context import (
     CP_KINDS,
     MIXED,
@@ -159,6 +160,27 @@ def _members(family: str, cp: int) -> Iterator[str]:
         return
     named = (mixed_kind(inner) for inner in range(2, cp) if cp % inner == 0)
     yield from (kind for kind in named if kind in CP_KINDS)
+
+
+def scan_rule(workload: Workload, tp: int, cp: int) -> bool:
+    """Tell if tensor and context ranks cannot share out a scan or compressed keys.
+
+    Args:
+        workload: The job. [-]
+        tp: Tensor ranks. [1]
+        cp: Context ranks. [1]
+
+    Returns:
+        True where heads are not whole, or nobody splits the sequence. [bool]
+    """
+    cores = [kind.attention for kind in workload.kinds]
+    if cp > 1 and not all(core.splits_sequence for core in cores):
+        return True
+    heads = [core.heads for core in cores if isinstance(core, ScanBlock)]
+    if not heads or tp * cp == 1:
+        return False
+    splits = workload.framework.limits.splits_scans
+    return not splits or any(count % (tp * cp) for count in heads)
 
 
 def heads_divide(workload: Workload, tp: int, inner: int) -> bool:

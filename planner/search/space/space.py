@@ -13,7 +13,7 @@ from planner.cost.meshes import PP_INSIDE, Meshes
 from planner.cost.pricing import Pricing
 from planner.models.layers.blocks import Mlp
 from planner.search.space.blocks import named_blocks
-from planner.search.space.context_kinds import ContextKinds
+from planner.search.space.context_kinds import ContextKinds, scan_rule
 from planner.search.space.declared import Space
 from planner.search.space.experts import ExpertDegrees
 from planner.search.space.fleet import (
@@ -79,8 +79,7 @@ class Enumerator:
         Returns:
             The declared space.
         """
-        listing = self.listing(some)
-        space = listing.part(slice(None), self.removed)
+        space = self.listing(some).part(slice(None), self.removed)
         return replace(space, removed=dict(self.removed))
 
     def listing(
@@ -255,8 +254,10 @@ class Enumerator:
         if cp > 1 and not self.limits.context_parallel:
             self.removed["the framework has no context parallelism"] += 1
             return False
-        chunks = tp * (2 * cp if cp > 1 else 1)
-        if self.workload.training.seq_len % chunks:
+        if scan_rule(self.workload, tp, cp):
+            self.removed["heads of scans % (tp * cp)"] += 1
+            return False
+        if self.workload.training.seq_len % (tp * (2 * cp if cp > 1 else 1)):
             self.removed["sequence % (tp * 2 cp)"] += 1
             return False
         return True

@@ -148,6 +148,9 @@ class PhaseResult(BaseModel):
     result: Result
 
 
+Result.model_rebuild()
+
+
 class Plan(BaseModel):
     """One plan on its own, schema ``planner/plan@1``: what an emitter reads."""
 

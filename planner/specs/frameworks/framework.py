@@ -24,8 +24,9 @@ from planner.specs.layouts.recompute import (
 )
 
 ReplayPolicy = Literal["none", "bf16", "amp_bf16", "master_bf16"]
-LossForm = Literal["hf", "chunked", "liger"]
-OptimizerKernel = Literal["fused", "foreach", "foreach-2.0", "for-loop"]
+LossForm = Literal["hf", "upcast", "chunked", "liger"]
+Lengths = Literal["cut", "below"]
+OptimizerKernel = Literal["fused", "fused-fp32", "foreach", "foreach-2.0", "for-loop"]
 CheckpointForm = Literal["shards", "units", "model"]
 
 FP32, FP8 = 4, 1
@@ -104,8 +105,8 @@ class Recipe:
     loss: LossForm = "hf"
     """Form of the replayed loss. [text]"""
     optimizer_kernel: OptimizerKernel = "fused"
-    """Kernels of Adam: one kernel, list operations over all tensors, or a loop; 2.0 is
-    PyTorch's release with a list more."""
+    """Kernels of Adam: one kernel, one that takes fp32 moments alone, list operations
+    over all tensors, or a loop; 2.0 is PyTorch's release with a list more."""
     step_gradient_bytes: float = 0.0
     """Copy of a rank's gradients that its optimizer step makes, per parameter. [B]"""
     gathers_in_place: bool = True
@@ -122,6 +123,10 @@ class Recipe:
     """Activations of a layer registered for overlapped exchanges over tp. [1]"""
     repeats_kv: bool = False
     """Keys and values are copied for every query head before attention."""
+    keeps_outputs: bool = False
+    """The loop keeps a forward's logits until the next forward is over. [-]"""
+    lengths: Lengths = "cut"
+    """Sequences have the job's length, or lengths spread evenly below it. [text]"""
     stops_early: bool = False
     """Recomputation of a whole layer ends with the last tensor that its backward
     needs: the product at its end does not run again (PyTorch without reentrance)."""
@@ -243,6 +248,10 @@ class RecipeOverrides(BaseModel):
     """Policy in place of ``replay`` in fp16 where no part is frozen. [text]"""
     loss: LossForm | None = None
     """Form of the replayed loss. [text]"""
+    keeps_outputs: bool | None = None
+    """The loop keeps a forward's logits until the next forward is over."""
+    lengths: Lengths | None = None
+    """Sequences have the job's length, or lengths spread evenly below it. [text]"""
     vocab_multiple: int | None = Field(default=None, ge=1)
     """The vocabulary is padded to a multiple of this times tp. [1]"""
     offload_takes_gradients: bool | None = None

@@ -47,6 +47,9 @@ class Limits:
     """Compute formats that a search may choose from."""
     ulysses_copies_keys: bool = False
     """Ulysses may deal to more ranks than there are heads of keys, which it copies."""
+    splits_scans: bool = False
+    """Tensor and context ranks share out the heads of layers with a scan; else such a
+    model has neither."""
     pool_degrees: Literal["same", "own"] = "same"
     """Degrees tp and dp of a mixed fleet: the same on all pools, or each pool's own."""
     offload: frozenset[str] = frozenset()

@@ -159,13 +159,7 @@ def difference(layout: Layout, best: Layout) -> str:
     Returns:
         The fields that differ, by name; `the same` where none does. [-]
     """
-    parts = [
-        f"{axis.name} {_plain(axis.of(best))} -> {_plain(axis.of(layout))}"
-        for axis in READING
-        if axis.of(best) != axis.of(layout)
-        and axis.matters(layout)
-        and axis.matters(best)
-    ]
+    parts = [f"{name} {a} -> {b}" for name, a, b in axes_changed(best, layout)]
     if pools_words(layout) != pools_words(best):
         parts.append(f"ranks on {pools_words(layout)}")
     if recompute_text(layout) != recompute_text(best):
@@ -174,6 +168,52 @@ def difference(layout: Layout, best: Layout) -> str:
     if not parts and layout.layers_per_stage != best.layers_per_stage:
         parts.append(f"layers {run_length(layout.layers_per_stage)}")
     return ", ".join(parts) or "the same"
+
+
+def axes_changed(before: Layout, after: Layout) -> list[tuple[str, str, str]]:
+    """Axes that differ and have an effect in both of two layouts.
+
+    Args:
+        before: A complete layout. [-]
+        after: Another. [-]
+
+    Returns:
+        Name, value before, value after, in reading order. [text]
+    """
+    return [
+        (axis.name, _plain(axis.of(before)), _plain(axis.of(after)))
+        for axis in READING
+        if axis.of(before) != axis.of(after)
+        and axis.matters(after)
+        and axis.matters(before)
+    ]
+
+
+def parts_changed(before: Layout, after: Layout) -> list[tuple[str, str, str]]:
+    """Parts of a layout that differ: axes, then pools, recompute, layers and the rest.
+
+    Args:
+        before: A complete layout. [-]
+        after: Another. [-]
+
+    Returns:
+        Name, value before, value after. [text]
+    """
+    others = {
+        "pools": pools_words,
+        "recompute": recompute_text,
+        "layers by stage": lambda layout: run_length(layout.layers_per_stage),
+        "offload": lambda layout: offload_text(layout.offload),
+        "formats": _formats_words,
+    }
+    told = [(name, say(before), say(after)) for name, say in others.items()]
+    changed = [(name, a or "none", b or "none") for name, a, b in told if a != b]
+    return axes_changed(before, after) + changed
+
+
+def _formats_words(layout: Layout) -> str:
+    """Formats of what the ranks exchange."""
+    return ", ".join(f"{name} {word}" for name, word in layout.comm_dtype)
 
 
 def _plain(value: object) -> str:
@@ -244,6 +284,28 @@ def short_layout(layout: Layout) -> str:
     elif len(kinds) == 1:
         parts.append(f"recompute={kinds[0]}")
     return ",".join(parts)
+
+
+def given_layout(layout: Layout) -> str:
+    """A layout as `--layout` takes it back, with every field that has an effect.
+
+    Layers of stages and mixed recompute are left to the inner solver, which chose
+    them.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Returns:
+        `key=value` pairs. [text]
+    """
+    pairs = [(axis.name, axis.of(layout)) for axis in FIELDS if axis.matters(layout)]
+    if recomputed_block(layout.stages) or len(recompute_kinds(layout)) < 2:
+        pairs.append(("recompute", recompute_words(layout)))
+    moved = layout.offload.model_dump(exclude_defaults=True)
+    pairs += [(f"offload.{name}", share) for name, share in moved.items()]
+    wire = layout.stated_formats
+    pairs += [(f"comm_dtype.{name}", word) for name, word in wire or ()]
+    return ",".join(f"{name}={str(value).lower()}" for name, value in pairs)
 
 
 def degrees_text(layout: Layout) -> str:

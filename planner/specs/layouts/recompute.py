@@ -28,6 +28,14 @@ SAVED_TENSORS = frozenset(
         "qkv",
         "attention_output",
         "logsumexp",
+        "output_gate",
+        "out_groups",
+        "index",
+        "index_choice",
+        "scan_input",
+        "scan_gates",
+        "scan_system",
+        "scan_output",
         "ffn_norm_input",
         "ffn_norm_output",
         "fc1_output",
@@ -36,8 +44,10 @@ SAVED_TENSORS = frozenset(
         "expert_input",
         "expert_fc1_output",
         "expert_activation",
+        "expert_latent",
         "shared_fc1_output",
         "shared_activation",
+        "stream",
     }
 )
 """Every tensor that a layer may keep for its backward pass."""

@@ -1,6 +1,6 @@
 """Reads a job's YAML file, and what the command line sets, into a JobSpec."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from hardware import catalog
 from hardware.reading.documents import (
+    LARGEST_FILE,
     DocumentError,
     beside,
     is_folder,
@@ -155,17 +156,62 @@ def read_mapping(file: Path) -> Fields:
         BadInputError: Unreadable, empty, no YAML, or no mapping.
     """
     text = user_text(file)
-    content = _json(text, file) if file.suffix == ".json" else _parse(text, str(file))
+    if file.suffix == ".json":
+        return _mapping(_json(text, file), str(file))
+    return mapping_of(text, str(file))
+
+
+def mapping_of(text: str, file: str) -> Fields:
+    """The mapping that a YAML text holds.
+
+    Args:
+        text: The YAML. [text]
+        file: Its origin, for messages. [text]
+
+    Returns:
+        Top-level fields of the text. [-]
+
+    Raises:
+        BadInputError: Too long, empty, no YAML, or no mapping.
+    """
+    if len(text) > LARGEST_FILE:
+        raise BadInputError(f"has more than {LARGEST_FILE} characters", file=file)
+    return _mapping(_parse(text, file), file)
+
+
+def _mapping(content: Any, file: str) -> Fields:
+    """Content of a file, if it is a mapping."""
     if content is None:
-        raise BadInputError("the file is empty", file=str(file))
+        raise BadInputError("the file is empty", file=file)
     if not isinstance(content, dict):
         kind = "list" if isinstance(content, list) else "single value"
         raise BadInputError(
             f"holds a {kind}",
-            file=str(file),
+            file=file,
             allowed="a mapping, `field: value` on each line",
         )
     return content
+
+
+def portable(spec: JobSpec, base: Path, models: Collection[str]) -> Fields:
+    """Fields of a job that mean the same from any folder.
+
+    Args:
+        spec: The job. [-]
+        base: Folder that relative paths in the job start from. [-]
+        models: Names of models, which win over files of such names. [text]
+
+    Returns:
+        Fields that were given, paths of files made whole. [-]
+    """
+    fields = spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    known = {"model": models, "cluster": catalog.names("clusters")}
+    for name, names in known.items():
+        given = fields[name]
+        if isinstance(given, str) and given not in names:
+            path = beside(base, given)
+            fields[name] = str(path.resolve()) if is_there(path) else given
+    return fields
 
 
 def user_text(file: Path) -> str:

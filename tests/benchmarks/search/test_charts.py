@@ -5,10 +5,6 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-pytest.importorskip("matplotlib")
-
-from benchmarks.search.shown import charts
-
 pytestmark = pytest.mark.filterwarnings("error")
 """A layout that does not fit its figure only warns."""
 
@@ -32,6 +28,9 @@ def points() -> list[dict[str, object]]:
 
 
 def drawn(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    pytest.importorskip("matplotlib")
+    from benchmarks.search.shown import charts  # noqa: PLC0415  # slow tests alone
+
     folder.mkdir()
     monkeypatch.setattr(charts, "HERE", folder)
     charts.write_charts(rows(), points())

@@ -16,7 +16,7 @@ from peft import LoraConfig
 from transformers import BitsAndBytesConfig, TrainingArguments
 from transformers.distributed import DistributedConfig
 from transformers.models.auto import configuration_auto, modeling_auto
-from trl import SFTConfig
+from trl import DatasetMixtureConfig, ModelConfig, ScriptArguments, SFTConfig
 
 BLOCKS = {
     "fsdp_config": "fsdp_",
@@ -70,6 +70,9 @@ def main() -> None:
             "accelerate": blocks(),
             "TrainingArguments": fields(TrainingArguments),
             "SFTConfig": fields(SFTConfig),
+            "ModelConfig": fields(ModelConfig),
+            "ScriptArguments": fields(ScriptArguments),
+            "DatasetMixtureConfig": fields(DatasetMixtureConfig),
             "LoraConfig": fields(LoraConfig),
             "BitsAndBytesConfig": sorted(quantised),
             "DistributedConfig": fields(DistributedConfig),

@@ -62,7 +62,8 @@ def topologies(draw: st.DrawFn) -> ClusterTopology:
         gpus *= factor + len(tiers)
         tiers.append((gpus, draw(st.sampled_from([1.0, 1.5, 2.0, 7.0]))))
     nics = draw(st.sampled_from([1, 2, 4, 8, 16]))
-    up = draw(st.sampled_from(["nvlink4", "xgmi3", "pcie4-bus", "pcie5-bus-no-p2p"]))
+    kinds = ["nvlink4", "xgmi3", "xgmi2-mi250x", "pcie4-bus", "pcie5-bus-no-p2p"]
+    up = draw(st.sampled_from(kinds))
     return make(nodes, gpus_per_node, nodes_per_domain, nics, tuple(tiers), up)
 
 
@@ -236,6 +237,17 @@ def test_a_group_in_a_mesh_has_the_links_to_its_own_peers() -> None:
     assert topology.point_to_point(1, 8).bandwidth == 64e9
     spread = topology.group(((2, 8),))
     assert (spread.scale_up_bandwidth, spread.ring_bandwidth) == (448e9, 50e9)
+
+
+def test_the_dies_of_a_module_have_a_faster_link() -> None:
+    """MI250X: 200 GB/s between the two of a module, 50 GB/s to any other."""
+    topology = make(2, scale_up="xgmi2-mi250x")
+    within = topology.group(((2, 1),)), topology.group(((2, 1), (2, 8)))
+    assert [view.scale_up_bandwidth for view in within] == [200e9, 200e9]
+    assert topology.group(((2, 2),)).scale_up_bandwidth == 50e9
+    assert topology.group(((4, 1),)).scale_up_bandwidth == 150e9
+    assert topology.point_to_point(1, 2).bandwidth == 200e9
+    assert topology.point_to_point(1, 4).bandwidth == 50e9
 
 
 def test_a_mesh_has_an_edge_for_each_pair_of_a_domain() -> None:

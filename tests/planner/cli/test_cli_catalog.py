@@ -8,7 +8,7 @@ import pytest
 from each import each
 from typer.testing import CliRunner
 
-from hardware.catalog import overlay
+from hardware.catalog import folder, overlay
 from planner.cli import app
 from planner.report.catalog import KINDS, kind_names
 
@@ -138,3 +138,25 @@ def test_a_job_is_priced_on_own_hardware(own: Path) -> None:
         return seconds
 
     assert step("--hardware", str(own)) > 1.3 * step()
+
+
+def test_the_check_of_our_catalog_passes_and_tells_the_prices() -> None:
+    text = shown("--check")
+    assert "none without a reason" in text
+    assert "gb200-186gb" in text
+    data = json.loads(shown("--check", "--json", "-"))
+    assert (data["schema"], data["deviations"]) == ("planner/catalog-check@1", [])
+
+
+def test_a_catalog_with_a_wrong_number_fails_its_check(tmp_path: Path) -> None:
+    text = (folder("gpus") / "l4.yaml").read_text()
+    (tmp_path / "gpus").mkdir()
+    (tmp_path / "gpus" / "l4.yaml").write_text(text.replace(": 300 GB/s", ": 350 GB/s"))
+    try:
+        done = CliRunner().invoke(
+            app, ["catalog", "--check", "--hardware", str(tmp_path)]
+        )
+    finally:
+        overlay(None)
+    assert done.exit_code == 2
+    assert "gpus l4, memory_bandwidth: 350 GB/s" in done.stdout

@@ -6,10 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from planner.cli.app import app
-from planner.cli.jobs import load
-from planner.cli.phases import phases_of
 from planner.cost.workload import Workload
+from planner.economics.phases import phases_of
 from planner.job import case
+from planner.job.loading import load
 
 ROOT = Path(__file__).resolve().parents[3]
 JOB = ROOT / "configs" / "jobs" / "tiny-llama-2-a6000.yaml"

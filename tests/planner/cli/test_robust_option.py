@@ -26,7 +26,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, result: Result) -> dict[str, Any]:
         options.update(given)
         return result
 
-    monkeypatch.setattr("planner.cli.commands.plan.optimize", optimize)
+    monkeypatch.setattr("planner.api.flow.plan.optimize", optimize)
     return options
 
 

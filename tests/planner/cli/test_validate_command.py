@@ -18,6 +18,7 @@ LOG = """
 [Rank 0] (after 2 iterations) memory (MB) | allocated: 1.0 | max allocated: 30720.0 |
 """
 JOB = "llama-3-8b-8-a100"
+ROWS = Path(__file__).resolve().parents[3] / "benchmarks" / "accuracy" / "rows"
 
 
 def run(*arguments: str) -> Run:
@@ -38,9 +39,7 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Validation:
             )
         ]
     )
-    monkeypatch.setattr(
-        "planner.cli.commands.validate.price_rows", lambda *_, **__: made
-    )
+    monkeypatch.setattr("planner.api.flow.validate.validate", lambda *_, **__: made)
     return made
 
 
@@ -77,6 +76,23 @@ def test_rows_become_a_table_and_files(tmp_path: Path) -> None:
 def test_a_dash_prints_json_and_nothing_else() -> None:
     done = run("rows.yaml", "--json", "-")
     assert json.loads(done.stdout)["schema"] == "planner/validation@1"
+
+
+def test_a_search_reports_the_gain_that_the_plan_claims(tmp_path: Path) -> None:
+    rows = (ROWS / "torchtitan.yaml").read_text().split("\n- id:")
+    file = tmp_path / "rows.yaml"
+    file.write_text(rows[0] + "\n")
+    to = tmp_path / "answer.json"
+    done = run(str(file), "--search", "--time-limit", "20", "--json", str(to))
+    assert done.exit_code == 0, done.output
+    assert "Gain that our plans claim" in done.stdout
+    data = json.loads(to.read_text())
+    gain, claimed = data["summary"]["claimed_gain"], data["rows"][0]["claimed"]
+    assert (gain["n"], gain["median"]) == (1, pytest.approx(claimed["gain"]))
+    assert data["summary"]["by_source"]["rows"]["claimed_gain"] == gain
+    predicted = data["rows"][0]["predicted"]["step_time_s"]
+    assert claimed["step_time_s"] == pytest.approx(predicted * (1 - claimed["gain"]))
+    assert claimed["layout"]
 
 
 def test_a_log_and_a_job_are_compared(spec: str, log: str) -> None:
@@ -122,6 +138,8 @@ def test_arguments_that_do_not_go_together_are_refused(
     assert "--set: does not apply" in refused("--log", log, "--set", "a=1")
     assert "--report: does not apply" in refused("--log", log, "--report", "x.html")
     assert "one job" in refused(spec, spec, "--log", log)
+    assert "--search: does not apply" in refused("--log", log, "--search")
+    assert "--time-limit: does not apply" in refused("rows.yaml", "--time-limit", "1")
     assert "no layout to price" in refused(JOB, "--log", log)
     assert "cannot be read" in refused(spec, "--log", str(tmp_path))
 

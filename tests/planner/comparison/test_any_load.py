@@ -17,7 +17,7 @@ from rich.console import Console
 
 from planner.comparison.answer import CandidateAnswer, Comparison, Effort
 from planner.comparison.flow import compare
-from planner.comparison.read import Asking, read_sweep
+from planner.comparison.read import Asking, given_by, sweep_of
 from planner.comparison.store import Store
 from planner.report.comparison import comparison_report
 from planner.report.pages import comparison_page, page_html
@@ -34,7 +34,9 @@ def in_turn(work: Any, tasks: Any) -> Iterator[tuple[int, Any]]:
 def asked(file: Path, **limits: Any) -> Comparison:
     effort = Effort(work=limits.pop("work", 20_000.0), tolerance=0.01)
     return compare(
-        read_sweep([file], Asking(effort=effort, **limits)), in_turn, Store(None)
+        sweep_of([given_by(file)], Asking(effort=effort, **limits)),
+        in_turn,
+        Store(None),
     )
 
 

@@ -17,7 +17,7 @@ from planner.comparison.candidates.counts import sensible_counts
 from planner.comparison.candidates.known import Counts
 from planner.comparison.candidates.least import Floor
 from planner.comparison.candidates.task import Task
-from planner.comparison.read import Asking, read_sweep
+from planner.comparison.read import Asking, given_by, sweep_of
 from planner.economics import Planned as Phase
 from planner.economics import run_of
 from planner.errors import BadInputError
@@ -50,7 +50,7 @@ class Listed:
     ) -> Task:
         effort = Effort(tolerance=tolerance)
         asking = Asking(effort=effort, deadline_s=deadline_s, budget_usd=budget_usd)
-        (task,) = read_sweep([self.file], asking).tasks
+        (task,) = sweep_of([given_by(self.file)], asking).tasks
         return task
 
     def time_s(self, nodes: int) -> float:
@@ -206,7 +206,7 @@ def test_too_little_work_is_no_verdict(listed: Listed) -> None:
     """Nothing is called the smallest, or too late, that was not proven to be."""
     deadline = listed.time_s(max(listed.runs)) * 1.01
     asking = Asking(effort=Effort(work=1.0, tolerance=0.0), deadline_s=deadline)
-    (task,) = read_sweep([listed.file], asking).tasks
+    (task,) = sweep_of([given_by(listed.file)], asking).tasks
     found = plan_candidate(task)
     assert found.status != "too-late"
     if found.open_counts:

@@ -14,6 +14,7 @@ from planner.cost.memory.buffers import (
     layer_buffers,
     root_bytes,
 )
+from planner.cost.memory.optimizer_step_bytes import step_copies
 from planner.cost.meshes import Meshes
 from planner.cost.parameters.optimizers import moment_bytes
 from planner.cost.parameters.rank_parameters import layer_owned, padded_vocab
@@ -272,10 +273,10 @@ def test_a_copy_of_an_input_for_every_linear_that_reads_it() -> None:
 @pytest.mark.parametrize(
     ("name", "tp", "each"),
     [
-        ("llama-3-8b", 1, 16),
+        ("llama-3-8b", 1, 12),
         ("llama-3-8b", 2, 18),
-        ("gpt3-175b", 1, 8),
-        ("mixtral-8x7b", 1, 16),
+        ("gpt3-175b", 1, 6),
+        ("mixtral-8x7b", 1, 12),
     ],
 )
 def test_the_loss_by_model_and_by_tensor_ranks(name: str, tp: int, each: float) -> None:
@@ -304,3 +305,36 @@ def test_stage_2_keeps_shards_of_gradients_alone(stack: str, room: str) -> None:
     shard = 14 if stack == "eager-zero" else 16
     each = per_parameter(workload, zero=2, dp=8)
     assert each == pytest.approx(2 + shard / 8)
+
+
+@pytest.mark.parametrize(
+    ("stack", "bits", "each"),
+    [
+        ("megatron-2026", 32, 0),
+        ("megatron-2026", 16, 8),
+        ("megatron-2026", 8, 8),
+        ("deepseek-v3", 16, 0),
+    ],
+)
+def test_transformer_engines_adam_takes_fp32_moments(
+    stack: str, bits: int, each: float
+) -> None:
+    """Narrower moments of all parameters are copied to fp32 before its kernel."""
+    own = job(stack, "megatron", state_bits=bits)
+    meshes = mesh(zero=1, dp=4)
+    owned = layer_owned(own, own.kinds[0], meshes)
+    copies = step_copies(own, owned, meshes)
+    assert copies.item() == pytest.approx(each * owned.dense.item() / 4)
+
+
+@pytest.mark.parametrize(("loss", "more"), [("hf", 2), ("upcast", 4), ("liger", 0)])
+def test_a_loop_that_keeps_its_outputs_has_the_logits_that_it_gets(
+    loss: str, more: float
+) -> None:
+    own = job("hf-bf16", "accelerate")
+    sizes = []
+    for keeps in (False, True):
+        recipe = replace(own.framework.recipe, loss=loss, keeps_outputs=keeps)
+        changed = replace(own, framework=replace(own.framework, recipe=recipe))
+        sizes.append(logit_bytes(changed, mesh()).item())
+    assert sizes[1] - sizes[0] == more

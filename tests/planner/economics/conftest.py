@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from planner.cli.jobs import load
 from planner.economics import Stretch
+from planner.job.loading import load
 from planner.prediction.predict import predict
 
 

@@ -55,6 +55,19 @@ def test_memory_has_figures_of_its_own() -> None:
     assert its.coverage == 0.0
 
 
+def test_claimed_gains_are_those_of_the_hand_calculation() -> None:
+    """Plans of 10, 9.5, 9 and 8 s for 10 s: gains of 0, 5, 10 and 20 %."""
+    plans = (10.0, 9.5, 9.0, 8.0)
+    rows = [row(str(plan), 10.0, planned_step_s=plan) for plan in plans]
+    its = summarise([*rows, row("not planned", 10.0)])
+    assert its.claimed_gain.n == 4
+    assert its.claimed_gain.median == pytest.approx(0.075)
+    assert its.claimed_gain.p90 == pytest.approx(0.1 + 0.7 * 0.1)
+    assert its.claimed_gain.over_8_percent == 0.5
+    assert its.by_source["a"].claimed_gain == its.claimed_gain
+    assert summarise([row("1", 10.0)]).claimed_gain.median is None
+
+
 def test_no_rows_have_no_figures() -> None:
     assert accuracy([]).step_time == Errors()
     assert accuracy([row("1")]).step_time.median is None

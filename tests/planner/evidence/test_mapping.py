@@ -35,7 +35,7 @@ from planner.specs.layouts.layout import Stage
         ("NVIDIA GeForce RTX 4090", 24, "rtx-4090"),
         ("MI250X", 64, "mi250x-gcd"),
         ("MI300X", 192, "mi300x"),
-        ("A10G", 24, "a10"),
+        ("A10G", 24, "a10g"),
         ("Gaudi 2", 96, "gaudi2"),
         ("RTX4090", None, "rtx-4090"),
         ("GH200", None, "gh200-96gb"),

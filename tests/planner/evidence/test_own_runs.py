@@ -1,16 +1,18 @@
 """A user's own run is predicted as its job is, before and after a calibration."""
 
 import json
-from math import log
+from math import exp, log
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 from tiers import some
 from typer.testing import CliRunner
 
 from planner.cli.app import app
+from planner.evidence.fitting.factors import likeliest_factor, spreads
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names
 
@@ -23,9 +25,12 @@ FIRST = {framework.name: stack_names(framework.name)[0] for framework in FRAMEWO
 """The stack of each framework that the fast suite takes."""
 TIMES = (0.7, 0.85, 1.2, 1.5)
 """Measured over predicted step of the rows; each stack takes one in turn. [1]"""
-KEPT = 0.141**2 / (0.141**2 + 0.205**2)
-"""Share of one allocated peak's log ratio that its job takes, by spreads.yaml. [1]"""
 HAND_SET = {"clock": 0.9, "memory_traffic": 2.0, "latency": 3.0}
+
+
+def kept(times: float) -> float:
+    """Log of the factor that a job takes from one allocated peak. [1]."""
+    return likeliest_factor(np.array([log(times)]), spreads().allocated)
 
 
 def job_of(framework: str, stack: dict[str, Any], **layout: Any) -> dict[str, Any]:
@@ -127,7 +132,7 @@ def test_every_stack_predicts_validates_and_calibrates_alike(
     own = ("--calibration", bench.calibrate([row]))
     step, memory = bench.predict(job, *own)
     assert step == pytest.approx(times * predicted[0], rel=0.005)
-    assert log(memory / predicted[1]) == pytest.approx(KEPT * log(times), rel=0.01)
+    assert log(memory / predicted[1]) == pytest.approx(kept(times), rel=0.01)
     assert bench.validate([row], *own) == [pytest.approx((step, memory))]
 
 
@@ -185,7 +190,7 @@ def test_a_calibrated_plan_is_verified_and_priced_as_predicted(bench: Bench) -> 
     (plan, *_) = bench.ask("plan", file, *limits)["plans"]
     its = plan["estimate"]
     assert its["stack"]["step_factor"] == pytest.approx(0.8, abs=1e-4)
-    assert its["stack"]["memory_factor"] == pytest.approx(1.1**KEPT, abs=1e-4)
+    assert its["stack"]["memory_factor"] == pytest.approx(exp(kept(1.1)), abs=1e-4)
     whole = its["step_time_s"]["value"]
     assert sum(its["time_breakdown_s"].values()) == pytest.approx(whole)
     layout = {k: v for k, v in plan["layout"].items() if v is not None}

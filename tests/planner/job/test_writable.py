@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from strategies import small_job
 
-from planner.cli.jobs import from_spec
 from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.estimate.estimate import estimate
@@ -16,6 +15,7 @@ from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import read_stack, stack_names
 from planner.job.case import Case
 from planner.job.expressible import unwritable
+from planner.job.loading import from_spec
 from planner.job.variants import variants
 from planner.launch.registry import TARGETS
 from planner.prediction.predict import complete
@@ -56,7 +56,7 @@ def job(framework: str, **fields: Any) -> JobSpec:
 def test_a_job_that_a_framework_cannot_run_is_bad_input(
     framework: str, fields: dict[str, Any], field: str
 ) -> None:
-    its = from_spec(job(framework, **fields), Path())
+    its = from_spec(job(framework, **fields), "", Path())
     with pytest.raises(BadInputError, match="cannot run this job") as refused:
         variants(its.workloads)
     assert refused.value.field == field
@@ -74,12 +74,12 @@ def test_a_job_that_a_framework_cannot_run_is_bad_input(
 def test_any_considers_only_frameworks_that_can_train_the_job(
     fields: dict[str, Any], able: set[str]
 ) -> None:
-    its = from_spec(job("any", **fields), Path())
+    its = from_spec(job("any", **fields), "", Path())
     assert {v.framework.name for v in variants(its.workloads)} == able
 
 
 def test_adapters_have_no_tensor_ranks_under_accelerate() -> None:
-    lora = from_spec(job("accelerate", training={"method": "lora"}), Path())
+    lora = from_spec(job("accelerate", training={"method": "lora"}), "", Path())
     workload = Pricing.candidate(lora.workloads[0])
     space = enumerate_space(workload)
     assert set(space.meshes.tp[space.mesh].tolist()) == {1}
@@ -180,7 +180,7 @@ def test_fp16_without_shards_is_priced_as_what_trainer_runs() -> None:
 
     def held(**fields: Any) -> float:
         spec = job("accelerate", cluster="rtx-4090-1", **fields)
-        (workload,) = from_spec(spec, Path()).workloads
+        (workload,) = from_spec(spec, "", Path()).workloads
         layout = complete(workload, PartialLayout(micro_batch=1, recompute="none"))
         return estimate(workload, layout).memory.peak_device_gib.value
 

@@ -6,7 +6,7 @@ tests/golden/emit/T/NAME`; `pytest --rewrite-goldens` writes all of them anew.
 
 from pathlib import Path
 
-from planner.launch import emit, read_plan, write_folder
+from planner.launch import emit, priced, read_plan, write_folder
 
 ROOT = Path(__file__).resolve().parents[2] / "golden" / "emit"
 
@@ -48,12 +48,13 @@ def golden(target: str, case: str) -> dict[str, str]:
 
 
 def rewrite(target: str, case: str) -> None:
-    """Write a golden folder anew from its own plan.
+    """Write a golden folder anew from its own plan, priced anew.
 
     Args:
         target: Of `planner emit`. [text]
         case: Name of the folder. [text]
     """
     folder = ROOT / target / case
-    files = emit(read_plan(folder / "plan.json"), target)
+    found = priced(read_plan(folder / "plan.json"), target, force=True)
+    files = emit(found, target)
     write_folder(folder, files, force=True)

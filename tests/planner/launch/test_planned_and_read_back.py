@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from planner.cli.jobs import Job, load
 from planner.errors import BadInputError
+from planner.job.loading import Job, load
 from planner.job.resolve import resolve
 from planner.launch import emit_own, read_plan
 from planner.launch.emit import CHECK, PLAN, README

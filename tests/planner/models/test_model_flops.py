@@ -92,14 +92,17 @@ def test_model_flops_follow_korthikanti_equation_7(name: str) -> None:
 
 @each("name", preset_names())
 def test_flops_are_six_per_weight_plus_three_cores(name: str) -> None:
-    """Without MTP: 6 N_mm + 3 F_core summed over the layers."""
+    """Without MTP: 6 N_mm + 3 F_core; of indexers and stream copies 3 F each."""
     model = replace(preset(name), mtp_layers=0)
+    blocks = [(kind.attention, count) for kind, count in model.runs]
     core = sum(
-        kind.attention.core_flops(kind.attention.attended(4096, causal=True)) * count
-        for kind, count in model.runs
+        block.core_flops(block.attended(4096, causal=True)) * count
+        + block.index_flops(4096, causal=True) * count
+        for block, count in blocks
     )
+    mixed = sum(k.stream.mixed_flops * n for k, n in model.runs if k.stream)
     flops = model.model_flops_per_token(4096, "causal")
-    expected = 6 * model.matmul_parameters + 3 * core
+    expected = 6 * model.matmul_parameters + 3 * (core + mixed)
     assert flops == pytest.approx(expected, rel=1e-12)
 
 

@@ -16,7 +16,9 @@ from planner.comparison.answer import (
     Question,
 )
 from planner.comparison.choice.front import front, marked
+from planner.comparison.choice.quotes import over_the_quotes, quotes_behind
 from planner.comparison.flow import borrowed_rates
+from planner.comparison.read import Sweep
 from planner.report.charts.purchases import side_by_side, time_cost
 from planner.report.pages import comparison_page, page_html
 from planner.specs.answer.estimate import Interval
@@ -215,3 +217,72 @@ def test_a_verdict_names_the_rates_that_other_chips_lend(one_plan: RankedPlan) -
     assert borrowed_rates([known, lent, planless]) == (
         "borrowed from other chips behind it: attention, gemm of new"
     )
+
+
+def quoted(
+    name: str, plan: RankedPlan, quotes: int, costs: tuple[float, float, float]
+) -> CandidateAnswer:
+    """A candidate whose run costs so much at the least, the median, the greatest."""
+    low, usual, high = costs
+    return candidate(name, plan, 10.0, usual).model_copy(
+        update={"quotes": quotes, "cost_range_usd": (low, high)}
+    )
+
+
+def test_a_verdict_names_the_prices_of_fewer_than_three_quotes(
+    one_plan: RankedPlan,
+) -> None:
+    many, pair, lone = (
+        quoted(f"of {n}", one_plan, n, (1e6, 2e6, 3e6)) for n in (3, 2, 1)
+    )
+    unpriced = candidate("unpriced", one_plan, 10.0, 1e6)
+    assert quotes_behind([many, unpriced]) == (
+        "every price is the median of 3 quotes or more"
+    )
+    assert quotes_behind([many, pair, lone]) == (
+        "prices rest on fewer than 3 quotes: two of of 2, one of of 1"
+    )
+    assert quotes_behind([unpriced]) == ""
+
+
+@pytest.mark.parametrize(
+    ("best", "rival", "words"),
+    [
+        (
+            (1e6, 2e6, 3e6),
+            (4e6, 5e6, 6e6),
+            "at the least of all and at the greatest of all A wins too, and no quotes",
+        ),
+        (
+            (1e6, 2e6, 9e6),
+            (2e6, 3e6, 4e6),
+            "at the least of all A wins, at the greatest B; at its greatest it loses",
+        ),
+        (
+            (1e6, 2e6, 3e6),
+            (2e6, 3e6, 4e6),
+            "A wins too; at its greatest it loses to B at its least",
+        ),
+    ],
+)
+def test_the_winner_over_the_spread_of_the_quotes(
+    one_plan: RankedPlan,
+    best: tuple[float, float, float],
+    rival: tuple[float, float, float],
+    words: str,
+) -> None:
+    a, b = quoted("A", one_plan, 3, best), quoted("B", one_plan, 3, rival)
+    question = Question(tokens=1e12, deadline_s=30 * DAY)
+    sweep = Sweep((), question, Effort(tolerance=0.05), "")
+    assert words in over_the_quotes(sweep, [a, b], a)
+
+
+def test_under_a_budget_the_greatest_quote_may_break_it(one_plan: RankedPlan) -> None:
+    a = quoted("A", one_plan, 3, (1e6, 2e6, 6e6))
+    sweep = Sweep((), Question(tokens=1e12, budget_usd=5e6), Effort(tolerance=0.05), "")
+    assert over_the_quotes(sweep, [a], a) == (
+        "over the quotes A costs 1.00 MUSD to 6.00 MUSD, at the greatest over the "
+        "budget of 5.00 MUSD"
+    )
+    fixed = quoted("A", one_plan, 1, (2e6, 2e6, 2e6))
+    assert over_the_quotes(sweep, [fixed], fixed) == ""

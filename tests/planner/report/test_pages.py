@@ -24,6 +24,7 @@ from planner.report.pages import (
     plan_page,
     prediction_page,
 )
+from planner.report.pages.frame import hosts
 from planner.specs.answer.explanation import (
     Binding,
     Explained,
@@ -43,6 +44,8 @@ from planner.specs.answer.result import (
 )
 
 Priced = tuple[Workload, RankedPlan]
+LARGEST = 2_000_000
+"""Size of a page. [B]"""
 
 
 def result_of(*plans: RankedPlan, status: str = "optimal") -> Result:
@@ -210,7 +213,7 @@ def test_a_page_has_its_sections_and_loads_nothing(kind: str, plan: Priced) -> N
     assert [link for link in reader.loads if link.removeprefix("#") not in found] == []
     assert set(reader.ids) >= found
     _, plotly, ours = reader.scripts
-    assert "plotly.js v" in plotly[:200]
+    assert "plotly.js" in plotly[:200]
     assert "http" not in ours
     assert f"{plan[1].estimate.step_time_s.value:.3f} s" in reader.text
     missing = [a for a in plan[1].estimate.assumptions if a not in reader.text]
@@ -221,9 +224,15 @@ def test_a_page_has_its_sections_and_loads_nothing(kind: str, plan: Priced) -> N
 def test_plotly_knows_every_property_and_the_palette_every_colour(
     kind: str, plan: Priced
 ) -> None:
-    """Figures are plain data; its own classes refuse a misspelt property."""
+    """Figures are plain data; its own classes refuse a misspelt property.
+
+    The part of plotly.js on the page draws every kind of trace.
+    """
     page = MAKERS[kind](plan)
     html = page_html(page)
+    assert len(html) < LARGEST
+    traces: list[Any] = [t for c in page.charts() for t in coloured(c.figure["data"])]
+    assert [t for t in traces if f'name:"{t["type"]}"' not in html] == []
     style = html.split("<style>")[1].split("</style>")[0]
     palette = set(re.findall(r"--([a-z-]+):", style))
     for chart in page.charts():
@@ -252,10 +261,12 @@ def test_names_cannot_end_a_script(plan: Priced) -> None:
 
 
 def test_the_waterfall_ends_at_the_achieved_rate(plan: Priced) -> None:
-    """Peak less every loss is what is achieved."""
+    """Peak less every loss is what is achieved, and every bar starts at the last."""
     (trace,) = waterfall(plan[1].estimate)["data"]  # type: ignore[misc]
     *falls, achieved = trace["x"]
     assert sum(falls) == pytest.approx(achieved, rel=1e-3)
+    ends = [start + fall for start, fall in zip(trace["base"], falls, strict=False)]
+    assert trace["base"] == pytest.approx([0.0, *ends[:-1], 0.0], abs=0.05)
     assert falls[0] == pytest.approx(plan[0].peak_flops / 1e12, rel=1e-6)
 
 
@@ -264,7 +275,7 @@ def test_pages_without_a_plan_say_why(one_rank: Workload) -> None:
         result_of(status="infeasible"), one_rank, heading(one_rank), Extras()
     )
     text = read(empty).text
-    assert "nothing fits" in text
+    assert "does not fit" in text
     assert "stage 0 needs 90 GiB" in text
 
 
@@ -317,6 +328,11 @@ def test_plots_fit_a_terminal_and_need_no_colour(plan: Priced) -> None:
         assert text.count(f"rank {rank} ") == 3
     assert "% bubble" in text
     assert "GiB, the limit" in text
+
+
+def test_a_card_names_the_host_of_an_address() -> None:
+    told = hosts("2.97 USD (https://www.a.example/b/c.html) from http://d.example;")
+    assert told == "2.97 USD (a.example) from d.example;"
 
 
 def test_pages_of_phases_are_one_page(plan: Priced) -> None:

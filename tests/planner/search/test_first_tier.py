@@ -42,7 +42,7 @@ def test_parts_keep_what_the_whole_keeps(
     job: Pricing, most: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Candidates that may fit and whose bound is low enough, and no other."""
-    whole = first_tier.first_tier(job, float("inf"))
+    whole = first_tier.first_tier(job, 1e9)
     bounds = whole.bounds[whole.order]
     step = float(bounds.max() if most == "all" else np.median(bounds))
 

@@ -30,6 +30,9 @@ class Keys(BaseModel):
         accelerate: Keys of accelerate.yaml by block; the empty name is the top. [text]
         training_arguments: Arguments of transformers' Trainer. [text]
         sft_config: Arguments of TRL's SFTTrainer. [text]
+        of_weights: Fields of TRL's ModelConfig. [text]
+        of_script: Fields of TRL's ScriptArguments. [text]
+        of_mixture: Fields of TRL's DatasetMixtureConfig. [text]
         lora_config: Fields of PEFT's LoraConfig. [text]
         quantization: Fields of transformers' BitsAndBytesConfig. [text]
         distributed: Fields of transformers' DistributedConfig. [text]
@@ -43,6 +46,9 @@ class Keys(BaseModel):
     accelerate: dict[str, frozenset[str]]
     training_arguments: frozenset[str] = Field(alias="TrainingArguments")
     sft_config: frozenset[str] = Field(alias="SFTConfig")
+    of_weights: frozenset[str] = Field(alias="ModelConfig")
+    of_script: frozenset[str] = Field(alias="ScriptArguments")
+    of_mixture: frozenset[str] = Field(alias="DatasetMixtureConfig")
     lora_config: frozenset[str] = Field(alias="LoraConfig")
     quantization: frozenset[str] = Field(alias="BitsAndBytesConfig")
     distributed: frozenset[str] = Field(alias="DistributedConfig")

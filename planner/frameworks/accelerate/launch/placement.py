@@ -13,7 +13,7 @@ from planner.frameworks.accelerate.launch.plan import (
     shards,
 )
 from planner.frameworks.accelerate.limits import ROTATIONS
-from planner.frameworks.transformers import has_buffers
+from planner.frameworks.transformers import has_buffers, wrapped_block
 from planner.launch.brief import Brief
 
 DS_FILE = "ds_config.json"
@@ -72,7 +72,7 @@ def _kind(brief: Brief) -> str:
 
 def _fsdp(brief: Brief) -> dict[str, Any]:
     its = brief.layout
-    found = {
+    found: dict[str, Any] = {
         "fsdp_version": 2,
         "fsdp_reshard_after_forward": its.zero_stage == 3,
         "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
@@ -81,6 +81,8 @@ def _fsdp(brief: Brief) -> dict[str, Any]:
         "fsdp_cpu_ram_efficient_loading": not has_buffers(brief.architecture.family),
         "fsdp_activation_checkpointing": recompute(its) == "full",
     }
+    if (block := wrapped_block(brief.architecture.family)) is not None:
+        found["fsdp_transformer_layer_cls_to_wrap"] = block
     if offloads_checkpoints(brief):
         found["fsdp_activation_checkpointing_offload"] = True
     return found

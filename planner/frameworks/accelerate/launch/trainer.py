@@ -79,6 +79,7 @@ UNPRICED = frozenset(
 Source: transformers 5.23.0 training_args.py, trl 1.16.0 sft_config.py."""
 NAMES_ONLY = frozenset(
     {
+        "base_model",
         "model_name_or_path",
         "model_revision",
         "model_id",
@@ -110,6 +111,7 @@ NAMES_ONLY = frozenset(
 """Options of scripts that name models and data, and cost nothing. [text]"""
 STARTERS = frozenset(
     {
+        "accelerate_config",
         "config_file",
         "hostfile",
         "include",

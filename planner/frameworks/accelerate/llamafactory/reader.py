@@ -108,6 +108,7 @@ def read(files: Mapping[str, str]) -> Reading:
     reading = reading_of(_translated(given, others, name), "llamafactory")
     return replace(
         reading,
+        named=str(given.get("model_name_or_path", "")),
         ignored=(*reading.ignored, *_ignored(given)),
         unknown=(*reading.unknown, *_unknown(given)),
     )

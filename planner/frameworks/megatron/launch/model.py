@@ -10,7 +10,12 @@ from planner.frameworks.megatron.launch.rotation import Argument, rotary_argumen
 from planner.frameworks.megatron.model import dense_of
 from planner.launch.brief import Brief
 from planner.models.architecture import Architecture
-from planner.models.layers.blocks import Attention, LatentAttention, Moe
+from planner.models.layers.blocks import (
+    Attention,
+    AttentionBlock,
+    LatentAttention,
+    Moe,
+)
 
 GROUPS = {
     "n_group": "--moe-router-num-groups",
@@ -67,9 +72,10 @@ def _options(given: Options) -> list[Argument]:
     return list(given.items())
 
 
-def _attention(block: Attention | LatentAttention) -> list[Argument]:
+def _attention(block: AttentionBlock) -> list[Argument]:
     if isinstance(block, LatentAttention):
         return _latent(block)
+    assert isinstance(block, Attention)
     found: list[Argument] = [
         ("--num-attention-heads", block.heads),
         ("--kv-channels", block.head_dim),

@@ -96,7 +96,7 @@ def core_environment(brief: Brief) -> Iterator[Variable]:
         Variables with reasons.
     """
     layout = brief.layout
-    hopper = brief.cluster.gpu.arch in ("volta", "ampere", "ada", "hopper")
+    hopper = brief.cluster.gpu.arch in ("volta", "turing", "ampere", "ada", "hopper")
     if hopper and layout.tp * layout.cp > 1:
         yield Variable(
             "CUDA_DEVICE_MAX_CONNECTIONS",

@@ -119,6 +119,7 @@ def _keywords(brief: Brief) -> Iterator[tuple[str, object]]:
     model, block = brief.architecture, brief.architecture.kinds[0].attention
     yield from (("layers", model.layers), ("dim", model.hidden))
     yield from (("vocab", model.vocab), ("heads", block.heads))
+    assert isinstance(block, Attention | LatentAttention)
     if isinstance(block, LatentAttention):
         yield from _latent(block)
     else:

@@ -27,8 +27,8 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("the search has started")
 
-    monkeypatch.setattr("planner.cli.commands.plan.optimize", never)
-    monkeypatch.setattr("planner.cli.commands.explain.reasons", never)
+    monkeypatch.setattr("planner.api.flow.plan.optimize", never)
+    monkeypatch.setattr("planner.api.flow.explain.explain", never)
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_two_phases_make_one_run() -> None:
 
 
 def test_the_table_says_time_interruptions_cost_and_energy() -> None:
-    done = CliRunner().invoke(app, ["predict", JOB, *LAYOUT, "--set", TWO])
+    done = CliRunner().invoke(app, ["predict", JOB, *LAYOUT, "--set", TWO, "-v"])
     assert done.exit_code == 0
     table = done.stdout.split("The whole run\n")[1].split("\nAssumptions of the run")[0]
     rows = ("tokens", "time", "effective share", "checkpoints", "nodes", "GPU-hours")

@@ -40,6 +40,14 @@ CASES = {
         job("method: lora, lora: {targets: [c_attn]}"),
         ["training.lora.targets", "'c_attn'", "allowed: q_proj, k_proj, v_proj"],
     ),
+    "a rank above every width": (
+        job("method: lora, lora: {rank: 4097}"),
+        ["training.lora.rank", "4097", "allowed: 1 to 4,096"],
+    ),
+    "a rank above the width of the only target": (
+        job("method: lora, lora: {rank: 2000, targets: [k_proj]}"),
+        ["training.lora.rank", "2000", "allowed: 1 to 1,024"],
+    ),
     "quantisation without its method": (
         job("method: lora, quantization: nf4"),
         ["training", "quantization goes with method qlora"],
@@ -108,4 +116,4 @@ def test_what_does_not_fit_the_gpu_is_an_answer(tmp_path: Path) -> None:
     file.write_text(job(model="llama-3.1-70b", node="workstation-rtx-4090-1"))
     done = CliRunner().invoke(app, ["predict", str(file)])
     assert done.exit_code == 0, done.output
-    assert "oom" in done.stdout
+    assert "does not fit" in done.stdout

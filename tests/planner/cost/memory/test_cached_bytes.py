@@ -5,6 +5,7 @@ from typing import Any
 
 from each import each
 
+from planner.cost.memory.cached_bytes import longest
 from planner.eager import EagerCase
 from planner.eager.allocator.allocator import Settings
 from planner.eager.allocator.steps import equal_steps, run
@@ -63,6 +64,22 @@ def test_adapters_reserve_what_the_allocator_does(allocator: str, zero: int) -> 
     expected = (ran.peak_reserved - ran.peak_allocated) / GIB
     found = fragmentation({"allocator": allocator}, zero=zero, method="lora")
     assert abs(found - expected) < 1e-6
+
+
+def test_lengths_below_the_cut_are_padded_to_the_longest_and_end_at_the_cut() -> None:
+    """Mirrored binary digits: 1/2, 1/4, 3/4, 1/8, 5/8, 3/8, 7/8 of the cut."""
+    assert longest(64, 1) == [32, 16, 48, 8, 40, 24, 56, 64]
+    assert longest(64, 2)[:3] == [32, 48, 40]
+    assert [len(longest(64, batch)) for batch in (1, 2, 5)] == [8] * 3
+    assert longest(64, 5)[-1] == 64
+
+
+def test_lengths_that_differ_leave_blocks_that_none_of_the_next_fits() -> None:
+    mixed, equal = (
+        fragmentation({"allocator": "segments"} | own, method="lora", seq_len=512)
+        for own in ({"lengths": "below"}, {})
+    )
+    assert mixed > 2 * equal
 
 
 def test_shards_that_train_keep_the_ratio() -> None:

@@ -291,3 +291,19 @@ def test_ends_never_take_less_than_nothing(method: str, offloaded: float) -> Non
         table.head.saved,
     ):
         assert column.min() >= 0
+
+
+def test_outputs_that_a_loop_keeps_are_the_logits() -> None:
+    """2 B a logit in 16 bits; 4 B where transformers before 4.45 upcast them."""
+    logits = 128256 * 2048
+
+    def loss(version: str, outputs: str) -> float:
+        stack = {"version": version, "outputs": outputs}
+        own = workload("llama-3.2-1b", stack=stack, method="lora")
+        return float(replayed_ends(own, mesh()).loss[0])
+
+    for version, each in (("2025-01-01", 2), ("2024-03-01", 4)):
+        more = loss(version, "kept") - loss(version, "freed")
+        assert more == pytest.approx(each * logits, rel=0.01)
+    upcast, cast = (loss(day, "freed") for day in ("2024-03-01", "2025-01-01"))
+    assert upcast == pytest.approx(cast, rel=0.01)

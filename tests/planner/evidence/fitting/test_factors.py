@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from planner.evidence.fitting.factors import (
+    FREEDOM,
     MOST,
     Spread,
     job_factor,
+    likeliest_factor,
     other_factor,
     spreads,
 )
@@ -22,11 +24,26 @@ def test_rows_that_agree_are_believed() -> None:
         assert job_factor(np.full(rows, 0.3), SPREAD) == pytest.approx(0.3)
 
 
-def test_what_a_row_has_alone_counts_less_the_more_rows_agree() -> None:
-    """t^2 = 0.05; alone^2 / n^2 = 0.01, 0.0025, 0.0004."""
-    for rows, kept in ((1, 5 / 6), (2, 20 / 21), (5, 125 / 126)):
-        found = job_factor(np.full(rows, 0.3), SPREAD, alone=SPREAD.row)
-        assert found == pytest.approx(0.3 * kept)
+def test_the_likeliest_factor_is_the_top_of_prior_and_student_errors() -> None:
+    """t^2 = 0.05, row = 0.1: the slope of the log likelihood changes sign there."""
+    logs = np.array([0.1, 0.2, 0.9])
+    found = likeliest_factor(logs, SPREAD)
+
+    def slope(at: float) -> float:
+        away = logs - at
+        errors = (FREEDOM + 1) * away / (FREEDOM * SPREAD.row**2 + away**2)
+        return float(errors.sum()) - at / 0.05
+
+    assert slope(found - 1e-6) > 0 > slope(found + 1e-6)
+
+
+def test_one_odd_peak_pulls_less_than_a_row_that_agrees() -> None:
+    alike, odd = np.array([0.1, 0.1, 0.15]), np.array([0.1, 0.1, 1.2])
+    even = likeliest_factor(alike[:2], SPREAD)
+    pulls = [likeliest_factor(logs, SPREAD) - even for logs in (alike, odd)]
+    assert 0 < pulls[1] < pulls[0]
+    near, far = (likeliest_factor(np.array([log]), SPREAD) for log in (1.0, 1.2))
+    assert far < near
 
 
 def test_one_row_pulls_no_further_than_its_cap_and_two_that_agree_do() -> None:
@@ -68,14 +85,12 @@ def test_the_shipped_spreads_are_wide_as_unseen_sources_are() -> None:
     assert "first_contact" in spreads().source
 
 
-TENSORS = 0.141**2 / (0.141**2 + 0.205**2)
-"""Kept of the log of one allocated peak, by the shipped spreads. [1]"""
-WHOLE = 0.093896 / (0.093896 + 0.153**2)
-"""Kept of the log of one reserved peak: t^2 = 0.286^2 + 0.11^2. [1]"""
+def _kept(log: float, spread: Spread) -> float:
+    return likeliest_factor(np.array([log]), spread)
 
 
 def test_a_peak_of_tensors_says_less_of_its_job_than_one_with_caches() -> None:
-    assert TENSORS < 0.5 < WHOLE
+    assert 0 < _kept(0.1, spreads().allocated) < 0.05 < _kept(0.1, spreads().reserved)
 
 
 def test_an_allocated_peak_moves_tensors_and_a_reserved_one_caches() -> None:
@@ -84,10 +99,10 @@ def test_an_allocated_peak_moves_tensors_and_a_reserved_one_caches() -> None:
         Peak(TWO, allocated=False, log_ratio=0.2),
     ]
     each, others = held_factors(peaks)
-    assert each[ONE].memory == pytest.approx(np.exp(0.1 * TENSORS))
+    assert each[ONE].memory == pytest.approx(np.exp(_kept(0.1, spreads().allocated)))
     assert each[ONE].reserved == 1.0
     assert each[TWO].memory == 1.0
-    assert each[TWO].reserved == pytest.approx(np.exp(0.2 * WHOLE))
+    assert each[TWO].reserved == pytest.approx(np.exp(_kept(0.2, spreads().reserved)))
     assert 1.0 <= others.memory < each[ONE].memory
     assert 1.0 <= others.reserved < each[TWO].reserved
     assert others.rows == len(peaks)
@@ -95,7 +110,7 @@ def test_an_allocated_peak_moves_tensors_and_a_reserved_one_caches() -> None:
 
 def test_a_reserved_peak_below_its_prediction_tells_of_tensors() -> None:
     each, _ = held_factors([Peak(ONE, allocated=False, log_ratio=-0.2)])
-    assert each[ONE].memory == pytest.approx(np.exp(-0.2 * WHOLE))
+    assert each[ONE].memory == pytest.approx(np.exp(_kept(-0.2, spreads().reserved)))
     assert each[ONE].reserved == 1.0
 
 
@@ -107,5 +122,7 @@ def test_both_counters_of_a_job_each_tell_their_part() -> None:
         ]
     )
     found = each[ONE]
-    assert found.memory == pytest.approx(np.exp(-0.1 * TENSORS))
-    assert found.memory * found.reserved == pytest.approx(np.exp(0.1 * WHOLE))
+    assert found.memory == pytest.approx(np.exp(_kept(-0.1, spreads().allocated)))
+    assert found.memory * found.reserved == pytest.approx(
+        np.exp(_kept(0.1, spreads().reserved))
+    )

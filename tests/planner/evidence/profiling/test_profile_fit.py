@@ -287,7 +287,7 @@ def test_a_drivers_name_finds_its_gpu(device: str, gib: float, name: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("device", "gib"), [("NVIDIA A10G", 22.0), ("NVIDIA H100 80GB HBM3", 60.0)]
+    ("device", "gib"), [("NVIDIA RTX A4000", 15.7), ("NVIDIA H100 80GB HBM3", 60.0)]
 )
 def test_a_gpu_that_is_not_known_is_refused(device: str, gib: float) -> None:
     with pytest.raises(BadInputError, match="--gpu: this GPU is none that we know"):

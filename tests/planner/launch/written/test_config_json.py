@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from planner.cli.jobs import Job, from_spec
 from planner.errors import BadInputError, UnsupportedPlanError
 from planner.estimate.estimate import estimate
+from planner.job.loading import Job, from_spec
 from planner.launch import emit, read_plan
 from planner.models import preset, preset_names, preset_sizes, read_preset
 from planner.prediction.predict import complete
@@ -44,7 +44,7 @@ def job_of(config: dict[str, Any], framework: str, folder: Path) -> Job:
             "framework": framework,
         }
     )
-    return from_spec(spec, file)
+    return from_spec(spec, str(file), file.parent)
 
 
 @cache
@@ -58,7 +58,7 @@ def priced(framework: str) -> Estimate:
             "framework": framework,
         }
     )
-    (workload,) = from_spec(spec, Path()).workloads
+    (workload,) = from_spec(spec, "", Path()).workloads
     return estimate(workload, complete(workload, PartialLayout(tp=1)))
 
 

@@ -7,6 +7,9 @@ from planner.models import preset, preset_names
 from planner.models.layers.linears import linear_names, linears, split_widths
 from planner.models.registry import FAMILIES
 
+NO_LINEAR = ("router", "expert", "hyper")
+"""Products whose weights are parameters and no linear layers. [text]"""
+
 
 @pytest.mark.parametrize(
     ("model", "rank", "names", "trainable"),
@@ -47,9 +50,7 @@ def test_linear_layers_are_the_gemms_apart(name: str) -> None:
     for kind in model.kinds:
         named = sum(linear.weights for linear in linears(kind, model.family))
         weights = sum(
-            gemm.weights
-            for gemm in kind.gemms()
-            if gemm.name != "router" and not gemm.split.startswith("expert")
+            gemm.weights for gemm in kind.gemms() if not gemm.name.startswith(NO_LINEAR)
         )
         grouped = model.family in {"dbrx", "mixtral", "gpt_oss", "grok-1"}
         assert named == weights or (grouped and named < weights)

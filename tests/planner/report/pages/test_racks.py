@@ -9,7 +9,7 @@ import pytest
 from planner.cost.workload import Workload
 from planner.job.resolve import resolve
 from planner.prediction.predict import complete
-from planner.report.pages.racks import hosted, level_names, picture, reaches, shares
+from planner.report.charts.racks import hosted, level_names, picture, reaches, shares
 from planner.specs.reading.read import read_layout, read_spec
 
 JOBS = Path(__file__).parents[4] / "configs/jobs"

@@ -8,6 +8,7 @@ from planner.cost.pricing import Pricing
 from planner.pipeline.splits import step_ns
 from planner.search.best_first import search
 from planner.search.bounds.bounds import relax, space_bounds
+from planner.search.bounds.deal_bounds import dealt_bound
 from planner.search.bounds.memory_bounds import cannot_fit
 from planner.search.bounds.paths import in_class
 from planner.search.solver.dual import tighten
@@ -21,13 +22,18 @@ def space_bound(costs: StageCosts) -> tuple[float, bool]:
     return float(bounds.step[0]), bool(bounds.fits[0])
 
 
+def dealt(costs: StageCosts) -> float:
+    """The first tier's closer look at this one candidate. [s]."""
+    return float(dealt_bound(*one_row_table(costs))[0])
+
+
 def check_first_tier(costs: StageCosts) -> None:
     """The first tier never exceeds the best split, nor rules it out."""
     best = cheapest_split(costs)
     bound, may_fit = space_bound(costs)
     if best is not None:
         assert may_fit
-        assert bound <= best[0] * costs.slowdown / 1e9
+        assert max(bound, dealt(costs)) <= best[0] * costs.slowdown / 1e9
 
 
 def check_inner(costs: StageCosts) -> None:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from planner.cost.pricing import Pricing
-from planner.models.layers.blocks import Mlp, Moe
+from planner.models.layers.blocks import Mlp, Moe, ScanBlock
 from planner.specs.layouts.context import CP_KINDS, PLAIN
 from planner.specs.search import SearchSpec
 
@@ -173,6 +173,17 @@ def cp_kind_is_known(job: Pricing, m: Mesh) -> bool:
     return dealt == 1 or heads_are_whole(job, m.tp * dealt)
 
 
+def scans_are_whole(job: Pricing, m: Mesh) -> bool:
+    """Tensor and context ranks share out whole heads of scans, or there is one."""
+    if m.cp > 1 and not all(kind.attention.splits_sequence for kind in job.kinds):
+        return False
+    scans = [k.attention for k in job.kinds if isinstance(k.attention, ScanBlock)]
+    if m.tp * m.cp == 1 or not scans:
+        return True
+    splits = job.framework.limits.splits_scans
+    return splits and all(scan.heads % (m.tp * m.cp) == 0 for scan in scans)
+
+
 def cp_kinds_of(_: Pricing, m: Mesh) -> list[int]:
     """Places of the plain kinds, and of inner groups smaller than cp."""
     mixed = (f"ulysses{inner}+ring" for inner in range(2, m.cp))
@@ -271,7 +282,7 @@ def constant(*values: int) -> Callable[[Pricing, Mesh], Iterable[int]]:
 
 AXES: tuple[Axis, ...] = (
     Axis("sp", constant(0, 1), (sp_is_known,)),
-    Axis("cp_kind", cp_kinds_of, (cp_kind_is_known,)),
+    Axis("cp_kind", cp_kinds_of, (cp_kind_is_known, scans_are_whole)),
     Axis("etp", of_experts(lambda _, m: m.tp * m.cp * m.dp), (), "etp"),
     Axis("ep", of_experts(fewest_experts), (experts_divide,), "ep"),
     Axis("zero", constant(0, 1, 2, 3), (offload_is_sharded,), "zero_stage"),

@@ -12,7 +12,7 @@ from examples import examples
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 from strategies import framework, jobs, priced_space, small_job, tightened
-from tiny_models import models
+from tiny_models import HYBRID, hybrids, models, tiny
 from whole_jobs import CAP, ONE_IN, whole_jobs
 
 from planner.cost.pricing import Pricing
@@ -48,6 +48,38 @@ def run(
 def test_the_best_plan_is_the_best_of_all_plans(name: str) -> None:
     """Any small job, all axes open, memory from loose to none; else no plan."""
     run(check_whole, name, SMALL, jobs=2, part=0)
+
+
+@pytest.mark.parametrize(("name", "degrees"), [("megatron", 2), ("accelerate", 4)])
+def test_the_best_plan_of_a_hybrid_stack(name: str, degrees: int) -> None:
+    """Scans among attention: tp and cp up to the scans' heads, pp over any split."""
+    limits = SearchSpec(micro_batch=(1, 2), tp=(1, degrees), cp=(1, degrees))
+    job = replace(small_job(limits, name=name), model=tiny("hybrid", HYBRID))
+    check_whole(job)
+
+
+def _check_hybrids(name: str, jobs: int) -> None:
+    """Check the best plans of so many drawn hybrid stacks, each on a small cluster."""
+
+    def check(model: Architecture) -> None:
+        limits = SearchSpec(micro_batch=(1, 2), tp=(1, 2), cp=(1, 2))
+        check_whole(replace(small_job(limits, name=name), model=model))
+
+    drawn = given(hybrids())(check)
+    seed(1)(settings(max_examples=jobs, print_blob=False, deadline=None)(drawn))()
+
+
+@pytest.mark.parametrize("name", ["megatron", "torchtitan"])
+def test_the_best_plan_of_a_drawn_hybrid(name: str) -> None:
+    """Scans, compressed keys, layers' own inputs, experts: of any family drawn."""
+    _check_hybrids(name, jobs=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_the_best_plans_of_many_hybrids(name: str) -> None:
+    """The same on many more, and under every framework."""
+    _check_hybrids(name, jobs=60)
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ BY_CASE = (
 )
 """Each breaks the check of one case, which the fast suite makes in `test_cases.py`."""
 BY_TEST = (space.MUTATIONS, prices.MUTATIONS)
-"""The same check is a fast test: of all spaces, or of prices worked out by hand."""
+"""Each breaks a fast test: of all spaces, or of prices worked out by hand."""
 
 
 def test_every_mutant_has_one_case_and_every_case_a_mutant() -> None:

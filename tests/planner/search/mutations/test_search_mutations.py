@@ -15,7 +15,7 @@ from planner.pipeline.linear import Linear, Lines
 from planner.pipeline.memory_rows import MemoryRows
 from planner.search import variant
 from planner.search.best_first import VariantSearch
-from planner.search.bounds import bounds, least
+from planner.search.bounds import bounds, deal_bounds, least
 from planner.search.bounds import memory_bounds as memory
 from planner.search.bounds import rank_load_bounds as loaded
 from planner.search.incumbents import Incumbents
@@ -95,6 +95,7 @@ def early_verdict(c: Any, at: Any, *unit: Any) -> Any:
 
 FIRST_TIER: dict[str, Mutation] = {
     "time too long": shift([bounds], "_time_bound", lambda ns: ns * 1.02 + 1),
+    "dealt bound too high": shift([deal_bounds], "_dealt", lambda ns: ns * 1.02 + 1),
     "rank holds one layer less": shift([bounds], "_most_on_rank", lambda n: n - 1),
     "a verdict reached too early": lambda patch: patch.setattr(
         bounds, "_holds", early_verdict

@@ -20,6 +20,7 @@ from planner.pipeline.linear import path_linear, path_lines
 from planner.schedules.simulator import Path
 from planner.search.bounds import bounds
 from planner.search.bounds.bounds import Relaxation, relax
+from planner.search.bounds.columns import columns_of
 from planner.search.bounds.paths import ShapePaths
 from planner.search.space.space import Space, enumerate_space
 from planner.specs.table import StageCosts
@@ -27,7 +28,7 @@ from planner.specs.table import StageCosts
 
 def fits_over_all_ranks(table: object, space: Space) -> list[bool]:
     """The sum over every rank of every candidate, none left out."""
-    c = bounds._columns(table, space)  # type: ignore[arg-type]
+    c = columns_of(table, space)  # type: ignore[arg-type]
     held = [np.zeros(len(space)) for _ in c.kinds]
     for rank in range(int(c.p.max(initial=1))):
         at = np.flatnonzero(c.p > rank)

@@ -1,0 +1,1 @@
+"""Time of a what-if answer of `planner serve`."""

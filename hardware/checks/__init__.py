@@ -1,0 +1,17 @@
+"""Numbers of the catalog held against each other, for `planner catalog --check`."""
+
+from hardware.checks.findings import Finding, Standing
+from hardware.checks.gpus import gpu_findings
+from hardware.checks.links import link_findings
+from hardware.checks.quotes import quote_findings, standings
+
+__all__ = ["Finding", "Standing", "findings", "standings"]
+
+
+def findings() -> tuple[Finding, ...]:
+    """Everything of the catalog that breaks a rule of physics or of a family.
+
+    Returns:
+        GPUs, then links, then prices; those with a reason among them. [-]
+    """
+    return (*gpu_findings(), *link_findings(), *quote_findings())

@@ -1,0 +1,1 @@
+"""Measured constants of kernels: shapes of products, times of scans."""

@@ -1,0 +1,205 @@
+"""Counts of GPUs as people write them, read into a cluster of usual nodes."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hardware import catalog
+from hardware.fleets import MOST_NODES, ClusterSpec
+from hardware.reading.nearest import alike
+from hardware.specs import NodeSpec
+from hardware.spelling.gpus import gpu_called, refuse_by_name
+from hardware.spelling.networks import network_called
+from hardware.spelling.words import SpellingError, tokens
+
+EXAMPLES = "8xh100, 4x4090, '64 x MI300X', '2 nodes of 8 A100-40 over 25 GbE'"
+"""Texts that `read_fleet` takes. [text]"""
+_N = r"(\d[\d,]*)(?![\d,])"
+_TIMES = r"\s*[x\u00d7*]\s*"
+_NODES = r"\s*(?:nodes?|servers?|machines?|hosts?)\b\s*(?:of|with|x|\u00d7|\*|:)?\s*"
+_FORMS = (
+    rf"{_N}{_NODES}{_N}(?:{_TIMES}|\s*)(.+)",
+    rf"{_N}{_TIMES}{_N}{_TIMES}(.+)",
+    rf"(){_N}(?:{_TIMES}|\s*)(.+)",
+)
+_REVERSED = rf"(.+?)\s*(?:[x\u00d7*:]|\s)\s*{_N}"
+_OVER = re.compile(r"\s+(?:over|via)\s+")
+
+
+@dataclass(frozen=True)
+class Count:
+    """A count of GPUs as written.
+
+    Attributes:
+        nodes: Nodes, 0 where the text does not say. [1]
+        each: GPUs of each node, or GPUs in all. [1]
+        name: GPU or node as written. [text]
+    """
+
+    nodes: int
+    each: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """A cluster that a text describes.
+
+    Attributes:
+        cluster: Name of a cluster, or fields of one. [-]
+        told: Nodes and network in words; empty for a cluster that has a name. [text]
+        gpus: GPUs. [1]
+        gpu: Name of the GPU. [-]
+    """
+
+    cluster: str | dict[str, object]
+    told: str
+    gpus: int
+    gpu: str
+
+
+def read_fleet(text: str, network: str | None = None) -> Fleet:
+    """Read a count of GPUs, or the name of a cluster.
+
+    Args:
+        text: As one of `EXAMPLES`, or a name in `configs/clusters`. [text]
+        network: Network between nodes, where the text does not name it. [text]
+
+    Returns:
+        The cluster. [-]
+
+    Raises:
+        SpellingError: No such GPU, count, cluster or network; says what is nearest.
+    """
+    plain = " ".join(text.split())
+    if plain in catalog.names("clusters"):
+        return _known(plain, network)
+    body, *over = _OVER.split(plain, maxsplit=1)
+    if over and network is not None:
+        raise SpellingError(f"the network is given twice, {over[0]!r} and {network!r}")
+    count = _count(body)
+    return _fleet(count, next(iter(over), network))
+
+
+def _known(name: str, network: str | None) -> Fleet:
+    """A cluster of the catalog."""
+    if network is not None:
+        raise SpellingError(f"{name} is a cluster with a network of its own")
+    found = catalog.resolve_cluster(catalog.cluster(name))
+    return Fleet(name, "", found.gpus, found.gpu.name)
+
+
+def _count(body: str) -> Count:
+    """The reading of a text under which it names hardware that is known."""
+    readings = list(_readings(body))
+    if not readings:
+        refuse_by_name(body)
+        near = alike(body, catalog.names("clusters"))
+        hint = f"; nearest clusters: {', '.join(near)}" if near else ""
+        raise SpellingError(f"{body!r} is no count of GPUs and no cluster{hint}")
+    for reading in readings:
+        if _node_called(reading.name) or _is_gpu(reading.name):
+            return reading
+    refuse_by_name(readings[0].name)
+    gpu_called(readings[0].name)
+    return readings[0]
+
+
+def _readings(body: str) -> Iterator[Count]:
+    """Readings of a text, the likeliest first."""
+    for form in _FORMS:
+        if match := re.fullmatch(form, body, flags=re.IGNORECASE):
+            yield Count(_number(match[1]), _number(match[2]), match[3])
+    if match := re.fullmatch(_REVERSED, body, flags=re.IGNORECASE):
+        yield Count(0, _number(match[2]), match[1])
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", "")[:12] or 0)
+
+
+def _is_gpu(name: str) -> bool:
+    """True where a text names one GPU that is not refused."""
+    try:
+        refuse_by_name(name)
+        gpu_called(name)
+    except SpellingError:
+        return False
+    return True
+
+
+def _node_called(name: str) -> NodeSpec | None:
+    """A node of the catalog by its whole name."""
+    known = {tokens(node): node for node in catalog.names("nodes")}
+    found = known.get(tokens(name))
+    return catalog.node(found) if found else None
+
+
+def _fleet(count: Count, network: str | None) -> Fleet:
+    """The cluster of a count."""
+    if not count.each or (count.nodes or count.each) > MOST_NODES:
+        raise SpellingError(f"a count is 1 to {MOST_NODES:,}")
+    node = _node_called(count.name)
+    if node is not None and not count.nodes:
+        nodes = count.each * (node.scale_up_domain // node.gpus_per_node)
+        return _of_nodes(node, nodes, node.gpus_per_node, network)
+    if node is None:
+        node = _usual(count)
+    nodes, each = (count.nodes, count.each) if count.nodes else _shared(count, node)
+    if each > node.gpus_per_node:
+        raise SpellingError(
+            f"the largest usual node of {node.gpu}, {node.name}, has "
+            f"{node.gpus_per_node} GPUs; given {each}"
+        )
+    return _of_nodes(node, nodes, each, network)
+
+
+def _usual(count: Count) -> NodeSpec:
+    """The smallest usual node that holds a count, else the largest."""
+    gpu = gpu_called(count.name)
+    nodes = [catalog.node(name) for name in gpu.usual_nodes]
+    if not nodes:
+        raise SpellingError(
+            f"no usual node of {gpu.name} is known: write a cluster with a node of "
+            "yours (--hardware DIR); GPUs with one: planner catalog nodes"
+        )
+    holding = (node for node in nodes if node.gpus_per_node >= count.each)
+    return next(holding, nodes[-1])
+
+
+def _shared(count: Count, node: NodeSpec) -> tuple[int, int]:
+    """Nodes, as few as hold a count, and the equal number of GPUs of each."""
+    most = node.gpus_per_node
+    nodes = -(-count.each // most)
+    each, odd = divmod(count.each, nodes)
+    if odd:
+        below, above = (nodes - 1) * most, nodes * most
+        even = next(n for n in range(nodes, count.each + 1) if count.each % n == 0)
+        raise SpellingError(
+            f"{count.each} GPUs do not share out evenly over {nodes} nodes of up to "
+            f"{most} ({node.name}); nearest: {below}x or {above}x, or say how, as "
+            f"'{even} nodes of {count.each // even}'"
+        )
+    return nodes, each
+
+
+def _of_nodes(node: NodeSpec, nodes: int, each: int, network: str | None) -> Fleet:
+    """The cluster of equal nodes, with its name and words."""
+    name = f"{nodes} x {node.name}"
+    fields: dict[str, object] = {"node": node.name, "nodes": nodes}
+    told = f"{nodes:,} x {node.name}"
+    whole = node.gpus_per_node
+    if each < whole:
+        fields |= {"gpus_per_node": each}
+        name += f", {each} of {whole} GPUs"
+        told += f" with {each} of {whole} GPUs"
+    if network is not None:
+        rails = network_called(network)
+        fields |= {"nic": rails.nic}
+        fields |= {"nics_per_node": rails.nics} if rails.nics else {}
+        name += f" over {rails.nic}"
+    cluster = {"name": name, **fields}
+    spec = catalog.resolve_cluster(ClusterSpec.model_validate(cluster))
+    if nodes > 1:
+        told += f" over {spec.node.nics_per_node} x {spec.nic.name} each"
+    return Fleet(cluster, told, nodes * each, node.gpu)

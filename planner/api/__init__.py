@@ -1,0 +1,1 @@
+"""The commands as functions of Python: a job goes in, an answer comes out."""

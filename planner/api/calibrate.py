@@ -1,0 +1,46 @@
+"""`planner.calibrate`: factors of a stack from the user's measured rows."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from planner.api.flow.calibrate import Calibration, fitted
+from planner.api.flow.files import write_whole
+from planner.api.flow.overlay import lay_over
+from planner.api.given import (
+    CalibrationLike,
+    FilePath,
+    calibration_given,
+    path_given,
+    paths_given,
+)
+
+__all__ = ["Calibration", "calibrate"]
+
+
+def calibrate(
+    rows: FilePath | Sequence[FilePath],
+    *,
+    out: FilePath | None = None,
+    calibration: CalibrationLike | None = None,
+    hardware: FilePath | None = None,
+) -> Calibration:
+    """Fit factors of time and memory for each GPU and stack.
+
+    Args:
+        rows: Files of measured rows, or folders of them. [path]
+        out: File to write, or None. [path]
+        calibration: Measured kernels to start from, which are kept. [-]
+        hardware: Folder of hardware laid over ours. [path]
+
+    Returns:
+        The factors; `file` goes into `calibration=` of other calls. [-]
+
+    Raises:
+        BadInputError: No row can be fitted to, or scipy is not installed.
+    """
+    lay_over(path_given(hardware))
+    own = calibration_given(calibration)
+    found = fitted(paths_given(rows), own, warn=lambda _: None)
+    if out is not None:
+        write_whole(Path(out), found.text)
+    return found

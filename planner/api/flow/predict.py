@@ -1,0 +1,119 @@
+"""The flow of `planner predict`: from a job and a layout to time and memory."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from planner.economics import with_run
+from planner.economics.phases import Phase, phases_of, run_of_plans
+from planner.job.loading import Job, workload_for
+from planner.job.resolve import about
+from planner.planning.sanity import doubts
+from planner.prediction.predict import predict
+from planner.report.heading import heading
+from planner.specs.answer.prediction import PhasePrediction, Prediction
+from planner.specs.answer.result import RankedPlan
+from planner.specs.answer.run import Run
+from planner.specs.layouts.layout import PartialLayout
+from planner.verify.writable import writer_breaches
+
+if TYPE_CHECKING:
+    from planner.report.pages import Page
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A layout of each phase with its price, and the run that they make.
+
+    Attributes:
+        phases: Phases of the job; one without a name where the job has none. [-]
+        plans: Completed and priced layout of each phase. [-]
+        run: The run, None where no tokens are known. [-]
+    """
+
+    phases: tuple[Phase, ...]
+    plans: tuple[RankedPlan, ...]
+    run: Run | None
+
+    @property
+    def pairs(self) -> tuple[tuple[Phase, RankedPlan], ...]:
+        """Each phase with its priced layout. [-], shape (phases,)."""
+        return tuple(zip(self.phases, self.plans, strict=True))
+
+    @property
+    def answer(self) -> Prediction:
+        """The answer as JSON has it. [-]."""
+        phase, first = self.pairs[0]
+        parts = tuple(
+            PhasePrediction(name=phase.name, layout=plan.layout, estimate=plan.estimate)
+            for phase, plan in self.pairs
+            if phase.name
+        )
+        return Prediction(
+            layout=first.layout,
+            estimate=first.estimate,
+            warnings=cautions(phase, first),
+            run=self.run,
+            phases=parts,
+        )
+
+    def page(self) -> "Page":
+        """The page of one layout, or of one layout for each phase.
+
+        Returns:
+            The page. [-]
+        """
+        from planner.report.pages import phased_page, prediction_page  # noqa: PLC0415
+
+        parts = []
+        for phase, plan in self.pairs:
+            workload, said = phase.job.workload_of(plan), cautions(phase, plan)
+            page = prediction_page(plan, workload, heading(workload), said)
+            parts.append((phase.name, page))
+        return phased_page(parts, self.run)
+
+
+def priced(job: Job, own: PartialLayout | None) -> Priced:
+    """Price one layout for each phase of a job; what it leaves open is filled in.
+
+    Args:
+        job: The job. [-]
+        own: Layout in place of those of the job, or None. [-]
+
+    Returns:
+        The answer. [-]
+
+    Raises:
+        BadInputError: No layout is given, or the layout is not legal.
+    """
+    phases = phases_of(job)
+    plans = [_price(phase.job, own or phase.job.spec.layout) for phase in phases]
+    run = run_of_plans(phases, plans)
+    timed = (
+        with_run(plan, run_of_plans([phase], [plan]))
+        for phase, plan in zip(phases, plans, strict=True)
+    )
+    return Priced(phases, tuple(timed), run)
+
+
+def cautions(phase: Phase, priced: RankedPlan) -> tuple[str, ...]:
+    """Warnings about settings, estimate and missing launch files of a phase.
+
+    Args:
+        phase: The phase. [-]
+        priced: Its completed and priced layout. [-]
+
+    Returns:
+        Sentences. [text]
+    """
+    job = phase.job
+    workload = job.workload_of(priced)
+    unwritten = writer_breaches(workload, priced.layout)
+    said = (f"no launch files for this layout: {sentence}" for sentence in unwritten)
+    return (*job.warnings, *doubts(workload, priced.estimate), *said)
+
+
+def _price(job: Job, given: PartialLayout) -> RankedPlan:
+    """The layout, completed and priced under the job's one framework."""
+    workload = workload_for(job, given)
+    with about(job.file):
+        return predict(workload, given)

@@ -1,0 +1,206 @@
+"""The flow of `planner sweep`: one plan for each combination of values of a job."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from yaml import YAMLError
+
+from hardware.reading.yaml_text import parse_yaml
+from planner.api.flow.limits import memory_bytes
+from planner.api.flow.plan import phases_to_plan, planned
+from planner.comparison.results import Runner, results_of
+from planner.comparison.store import Store, key_of
+from planner.errors import BadInputError, PlannerError
+from planner.job.loading import Job
+from planner.search.stop import OUT_OF_TIME, Stop, under
+from planner.specs.answer.result import Result
+from planner.specs.answer.sweep import Cell, Over, SweepAnswer
+
+MOST_CELLS = 1000
+"""Combinations of one sweep, at most. [1]"""
+OPTION = "--over"
+EXAMPLE = "training.seq_len=4096,8192"
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One combination, as a process of its own plans it."""
+
+    job: Job
+    values: Mapping[str, Any]
+    robust: bool
+    seconds: float
+
+    @property
+    def assignments(self) -> tuple[str, ...]:
+        """The values as `--set` takes them. [text]."""
+        return tuple(f"{path}={json.dumps(v)}" for path, v in self.values.items())
+
+    @property
+    def key(self) -> str:
+        """Name of the answer in a store. [text]."""
+        measured = self.job.calibration
+        return key_of(
+            {
+                "sweep": self.job.spec.model_dump(mode="json"),
+                "base": str(self.job.base),
+                "values": dict(self.values),
+                "robust": self.robust,
+                "seconds": self.seconds,
+                "calibration": None if measured is None else measured.model_dump_json(),
+            }
+        )
+
+
+def fields_over(texts: Iterable[str]) -> tuple[Over, ...]:
+    """Read fields and their values off the command line.
+
+    Args:
+        texts: `a.b.c=V1,V2` each; values are YAML. [text]
+
+    Returns:
+        The fields, in the order given. [-]
+
+    Raises:
+        BadInputError: A text has no field or no values, or a field is given twice.
+    """
+    return tuple(_over(text) for text in texts)
+
+
+def _over(text: str) -> Over:
+    path, sign, values = (part.strip() for part in text.partition("="))
+    try:
+        read = parse_yaml(f"[{values}]") if path and sign else None
+    except (YAMLError, ValueError):
+        read = None
+    if not read:
+        raise BadInputError(
+            "is no field with values", field=OPTION, value=text, allowed=EXAMPLE
+        )
+    # A date is the one value of YAML that JSON has no word for.
+    plain = (str(each) if isinstance(each, date) else each for each in read)
+    return Over(path=path, values=tuple(plain))
+
+
+def swept(
+    job: Job,
+    over: Sequence[Over],
+    run: Runner,
+    *,
+    robust: bool,
+    time_limit: float,
+    memory_limit: str,
+    resume: Path | None,
+    told: Callable[[int, int], object],
+) -> SweepAnswer:
+    """Plan a job for every combination of values.
+
+    Args:
+        job: The job. [-]
+        over: Fields and their values. [-]
+        run: Does the work: on all cores, or on a Dask cluster. [-]
+        robust: True to put the safest tied plan first. [-]
+        time_limit: Longest search of one combination. [s]
+        memory_limit: Most memory of the process and its workers. [text]
+        resume: Folder of finished combinations. [-]
+        told: Called with combinations done and combinations in all. [-]
+
+    Returns:
+        The answer. [-]
+
+    Raises:
+        BadInputError: Too many combinations, or none of them can be planned.
+    """
+    began = time.monotonic()
+    tasks = [
+        _Task(job, values, robust, time_limit) for values in _combinations(job, over)
+    ]
+    keys = [task.key for task in tasks]
+    with under(Stop(memory=memory_bytes(memory_limit))):
+        cells = results_of(_cell, tasks, keys, Cell, run, Store(resume), told)
+    if all(cell.status == "refused" for cell in cells):
+        raise BadInputError(
+            f"no combination can be planned: {cells[0].reason}",
+            file=job.file,
+            field=OPTION,
+        )
+    return SweepAnswer(
+        title=_title(job),
+        over=tuple(over),
+        cells=tuple(cells),
+        seconds=time.monotonic() - began,
+    )
+
+
+def _combinations(job: Job, over: Sequence[Over]) -> Iterator[dict[str, Any]]:
+    """Every combination of values; the last field varies fastest."""
+    paths = [each.path for each in over]
+    if len(set(paths)) < len(paths):
+        raise BadInputError("a field is given twice", field=OPTION, value=paths)
+    count = prod(len(each.values) for each in over)
+    if not over or count > MOST_CELLS:
+        raise BadInputError(
+            f"{count:,} combinations" if over else "no field to vary",
+            field=OPTION,
+            allowed=f"1 to {MOST_CELLS:,}, as {OPTION} {EXAMPLE}",
+        )
+    for each in over:
+        # A field that no job has is refused before any work.
+        job.assigned([f"{each.path}={json.dumps(each.values[0])}"])
+    for values in product(*(each.values for each in over)):
+        yield dict(zip(paths, values, strict=True))
+
+
+def _cell(task: _Task) -> Cell:
+    """Plan one combination."""
+    values = dict(task.values)
+    stop = Stop(time.monotonic() + task.seconds)
+    try:
+        phases = phases_to_plan(task.job.assigned(task.assignments))
+        found = planned(
+            phases, top=1, stop=stop, robust=task.robust, told=lambda _: None
+        ).result
+    except PlannerError as error:
+        return Cell(values=values, status="refused", reason=str(error))
+    return Cell(
+        values=values,
+        status=_status(found),
+        reason=" ".join(_answers(found)[0].explanation.infeasible[:1]),
+        gap=max(one.objective.gap for one in _answers(found)),
+        plan=_answers(found)[0].plans[0] if all(_plans(found)) else None,
+        run=found.run,
+        out_of_time=stop.why == OUT_OF_TIME,
+    )
+
+
+def _answers(found: Result) -> list[Result]:
+    return [part.result for part in found.phases] or [found]
+
+
+def _plans(found: Result) -> list[int]:
+    """Number of plans of each phase. [1]."""
+    return [len(one.plans) for one in _answers(found)]
+
+
+def _status(found: Result) -> Any:
+    """The least certain status of all phases."""
+    order = ("infeasible", "unknown", "feasible", "optimal")
+    return min((one.status for one in _answers(found)), key=order.index)
+
+
+def _title(job: Job) -> str:
+    """Names of model and cluster."""
+    return " on ".join(_name(each) for each in (job.spec.model, job.spec.cluster))
+
+
+def _name(given: object) -> str:
+    """Name of an entry that is given by name or by fields."""
+    fields = given if isinstance(given, Mapping) else {"name": given}
+    return str(fields.get("name", "inline"))

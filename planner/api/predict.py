@@ -1,0 +1,72 @@
+"""`planner.predict`: time and memory of one given layout."""
+
+from typing import TYPE_CHECKING
+
+from pydantic import PrivateAttr
+
+from planner.api.answer import Answer, Rows
+from planner.api.flow.overlay import lay_over
+from planner.api.flow.predict import Priced, priced
+from planner.api.given import (
+    CalibrationLike,
+    Changes,
+    FilePath,
+    JobLike,
+    LayoutLike,
+    layout_given,
+    looked_up,
+    path_given,
+)
+from planner.api.rows import plan_row
+from planner.specs.answer import prediction
+
+if TYPE_CHECKING:
+    from planner.report.pages import Page
+
+
+class Prediction(prediction.Prediction, Answer):
+    """One priced layout, or one for each phase."""
+
+    _flow: Priced = PrivateAttr()
+
+    def table(self) -> Rows:
+        """List the layout of each phase.
+
+        Returns:
+            Layout, time, memory and verdict. [-], shape (phases,)
+        """
+        return [
+            {"phase": phase.name, **plan_row(plan)} for phase, plan in self._flow.pairs
+        ]
+
+    def _page(self) -> "Page":
+        return self._flow.page()
+
+
+def predict(
+    job: JobLike,
+    *,
+    layout: LayoutLike | None = None,
+    set: Changes | None = None,  # noqa: A002  # as on the command line
+    hardware: FilePath | None = None,
+    calibration: CalibrationLike | None = None,
+) -> Prediction:
+    """Price one layout; what it leaves open is filled in.
+
+    Args:
+        job: A file or the name of a known job, its fields, or a job. [-]
+        layout: Layout in place of the job's. [-]
+        set: Fields to replace, by dotted path. [-]
+        hardware: Folder of hardware laid over ours. [path]
+        calibration: What the user measured. [-]
+
+    Returns:
+        The completed layout, its time and memory. [-]
+
+    Raises:
+        BadInputError: No layout is given, or the layout is not legal.
+    """
+    lay_over(path_given(hardware))
+    read = looked_up(job, set, calibration)
+    flow = priced(read, layout_given(layout))
+    return Prediction.of(flow.answer, flow)

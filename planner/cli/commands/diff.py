@@ -1,0 +1,89 @@
+"""`planner diff`: two plans or jobs side by side."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from planner.api.flow.diff import holds_plan, planned_side, read_side
+from planner.api.flow.limits import MEMORY
+from planner.api.flow.overlay import lay_over
+from planner.cli.guard import guarded
+from planner.cli.options import Calibration, Hardware, JsonTo
+from planner.cli.output import check_writable, deliver
+from planner.cli.pictures import ReportTo, write_report
+from planner.cli.progress import search_progress
+from planner.cli.stopping import MemoryLimit, this_run
+from planner.job.calibration_file import read_calibration
+from planner.job.loading import load
+from planner.planning.difference import Compared, difference_of
+from planner.report.answers.difference import difference_page, difference_screen
+from planner.search.stop import Stop
+
+SideA = Annotated[
+    Path,
+    typer.Argument(
+        metavar="A",
+        help="plan.json or the JSON of a result; or a job, which is planned.",
+        show_default=False,
+    ),
+]
+SideB = Annotated[
+    Path,
+    typer.Argument(
+        metavar="B", help="The other plan, result or job.", show_default=False
+    ),
+]
+TimeLimit = Annotated[
+    float,
+    typer.Option("--time-limit", min=0, metavar="S", help="Seconds for everything."),
+]
+
+
+@guarded
+def diff(
+    a: SideA,
+    b: SideB,
+    *,
+    time_limit: TimeLimit = 120.0,
+    memory_limit: MemoryLimit = MEMORY,
+    hardware: Hardware = None,
+    calibration: Calibration = None,
+    json_to: JsonTo = None,
+    report_to: ReportTo = None,
+) -> None:
+    """Print the fields and terms in which two plans differ.
+
+    Args:
+        a: The plan or job that is compared with. [path]
+        b: The other. [path]
+        time_limit: Longest time in all, from the start of the process. [s]
+        memory_limit: Most memory of the process and its workers. [text]
+        hardware: Folder of hardware laid over ours. [path]
+        calibration: What the user measured. [path]
+        json_to: File for JSON, or `-` for stdout. [-]
+        report_to: File for the page. [path]
+
+    Raises:
+        BadInputError: A file, a field or a name is wrong.
+        InfeasibleError: A job fits nowhere.
+        TimeLimitError: The time ended before the first plan of a job.
+    """
+    stop = this_run().limited(time_limit, memory_limit)
+    check_writable(json=json_to, report=report_to)
+    lay_over(hardware)
+    sides = zip((a, b), stop.shared(2), strict=True)
+    ours, theirs = (_side(path, calibration, part) for path, part in sides)
+    answer = difference_of(ours, theirs)
+    text = answer.model_dump_json(by_alias=True, indent=2)
+    deliver(difference_screen(answer), text, json_to)
+    write_report(report_to, lambda: difference_page(answer))
+
+
+def _side(path: Path, calibration: Path | None, stop: Stop) -> Compared:
+    """A plan that is read, or a job that is planned."""
+    if holds_plan(path):
+        own = None if calibration is None else read_calibration(calibration)
+        return read_side(path, own)
+    with search_progress() as told:
+        return planned_side(load(path, (), calibration), stop, told)

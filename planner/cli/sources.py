@@ -1,0 +1,316 @@
+"""Sources of a job, which all commands share: a file, stdin, or one line."""
+
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+import typer
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from planner.api.flow.files import write_whole
+from planner.api.flow.overlay import lay_over
+from planner.cli.options import Assignments, Calibration, Hardware
+from planner.errors import BadInputError
+from planner.job.loading import Job, as_read
+from planner.job.one_line import ORIGIN, OneLine, job_of
+from planner.job.resolve import about, planned_as
+from planner.models import preset_names
+from planner.specs.job import JobSpec
+from planner.specs.layouts.layout import PartialLayout
+from planner.specs.reading.escape import yaml_text
+from planner.specs.reading.read import (
+    Fields,
+    assigned,
+    locate,
+    mapping_of,
+    portable,
+    read_spec,
+)
+
+STDIN = "-"
+"""SPEC that stands for stdin. [text]"""
+_EXAMPLE = "--model Qwen/Qwen2.5-7B --on 8xh100"
+_NEEDED = f"SPEC, or --model and --on, as {_EXAMPLE}"
+_BESIDE = {
+    "method": "training.method",
+    "seq_len": "training.seq_len",
+    "global_batch": "training.global_batch",
+    "framework": "framework",
+    "tokens": "training.tokens",
+    "network": "cluster.nic",
+}
+"""Options that go with --model and --on, to the field that --set sets in a SPEC."""
+
+
+def _option(name: str, metavar: str, text: str, **more: Any) -> Any:
+    return typer.Option(name, metavar=metavar, help=text, show_default=False, **more)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A job as it was given.
+
+    Attributes:
+        spec: The job, assignments put in. [-]
+        file: File of the job, for messages. [text]
+        base: Folder that relative paths in the job start from. [-]
+        assumed: Words for what the command line left open. [text]
+        source: Options of the command line. [-]
+    """
+
+    spec: JobSpec
+    file: str
+    base: Path
+    assumed: tuple[str, ...]
+    source: "Source"
+
+    def job(self, layout: PartialLayout | None = None) -> Job:
+        """Look up the names of the job, and write the job where `--save` says.
+
+        Args:
+            layout: Layout of the command line, in place of the job's. [-]
+
+        Returns:
+            The job. [-]
+
+        Raises:
+            BadInputError: A name is wrong, or the job does not train.
+        """
+        found = self.unasked().asking(self.spec)
+        self.save(layout)
+        return found
+
+    def unasked(self) -> Job:
+        """The job without a look at its names.
+
+        Returns:
+            The job. [-]
+
+        Raises:
+            BadInputError: The calibration is wrong.
+        """
+        return as_read(self.spec, self.file, self.base, self.source.calibration)
+
+    def save(self, layout: PartialLayout | None = None) -> None:
+        """Write the job to the file of `--save`, where there is one.
+
+        Args:
+            layout: Layout of the command line, in place of the job's. [-]
+
+        Raises:
+            BadInputError: The file cannot be written.
+        """
+        to = self.source.save
+        if to is None:
+            return
+        update = {} if layout is None else {"layout": layout}
+        job = self.spec.model_copy(update=update)
+        told = portable(job, self.base, preset_names())
+        beside = {"--hardware": self.source.hardware}
+        beside |= {"--calibration": self.source.calibration}
+        rest = [f"{name} {path}" for name, path in beside.items() if path is not None]
+        head = [f"With {' '.join(rest)}"] if rest else []
+        head += [f"Assumed: {'; '.join(self.assumed)}"] if self.assumed else []
+        write_whole(to, yaml_text(told, head).rstrip("\n"))
+
+
+@dataclass(frozen=True)
+class Source:
+    """Options that say which job; each field is an option of the command line."""
+
+    spec: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[SPEC]",
+            help="YAML file of a job, the name of one in configs/jobs, or - for stdin; "
+            "or none, with --model and --on.",
+            show_default=False,
+        ),
+    ] = None
+    model: Annotated[
+        str | None,
+        _option("--model", "M", "A preset, a hub id or a config.json, without a SPEC."),
+    ] = None
+    on: Annotated[
+        str | None,
+        _option(
+            "--on",
+            "COUNTxGPU",
+            "GPUs of --model, as 8xh100 or '2 nodes of 8 A100-40 over 25 GbE'; or a "
+            "cluster.",
+        ),
+    ] = None
+    method: Annotated[
+        Literal["full", "lora", "qlora"] | None,
+        _option("--method", "full|lora|qlora", "Method of training; full unless said."),
+    ] = None
+    seq_len: Annotated[
+        int | None,
+        _option("--seq-len", "N", "Tokens of a sequence; by task unless said.", min=1),
+    ] = None
+    global_batch: Annotated[
+        int | None,
+        _option("--global-batch", "N", "Sequences of a step; by task.", min=1),
+    ] = None
+    framework: Annotated[
+        str | None, _option("--framework", "F", "Framework, or any; by task.")
+    ] = None
+    tokens: Annotated[
+        str | None,
+        _option("--tokens", "T", "Tokens of the run, as 15T, for time and cost."),
+    ] = None
+    family: Annotated[
+        str | None,
+        _option(
+            "--as",
+            "FAMILY",
+            "Plan a model of an unknown architecture as one of FAMILY (a model_type); "
+            "a warning names the fields of its config that are left out.",
+        ),
+    ] = None
+    network: Annotated[
+        str | None,
+        _option("--network", "N", "Network between nodes, as '25 GbE' or '4 x HDR'."),
+    ] = None
+    save: Annotated[
+        Path | None, _option("--save", "JOB.yaml", "Write the job to a file.")
+    ] = None
+    assignments: Assignments = None
+    hardware: Hardware = None
+    calibration: Calibration = None
+
+    def read(self) -> Given:
+        """Read the job from the file, from stdin or from the line.
+
+        Returns:
+            The job; names in it are not looked up. [-]
+
+        Raises:
+            BadInputError: No source, two sources, or a field is wrong.
+        """
+        lay_over(self.hardware)
+        self._refuse_two_sources()
+        found = self._found(self.assignments or [])
+        if self.family is None:
+            return found
+        with about(found.file):
+            spec = planned_as(found.spec, self.family, found.base)
+        return replace(found, spec=spec)
+
+    def _found(self, sets: list[str]) -> Given:
+        """The job where it lies, with fields replaced."""
+        if self.spec is None:
+            line = self._line()
+            spec = assigned(_renamed(line.fields, sets), sets, Path(), ORIGIN)
+            return Given(spec, ORIGIN, Path(), line.told(sets), self)
+        if str(self.spec) == STDIN:
+            text = mapping_of(sys.stdin.read(), "stdin")
+            read = assigned(text, sets, Path(), "stdin")
+            return Given(read, "stdin", Path(), (), self)
+        spec, base = read_spec(self.spec, sets), locate(self.spec).parent
+        return Given(spec, str(self.spec), base, (), self)
+
+    def _line(self) -> OneLine:
+        """The job of --model and --on."""
+        assert self.model is not None
+        assert self.on is not None
+        return job_of(
+            self.model,
+            self.on,
+            method=self.method or "full",
+            seq_len=self.seq_len,
+            global_batch=self.global_batch,
+            framework=self.framework,
+            tokens=self.tokens,
+            network=self.network,
+        )
+
+    def _refuse_two_sources(self) -> None:
+        """Refuse a file beside one line, half a line, and no source at all."""
+        if self.spec is None:
+            if self.family is not None:
+                raise BadInputError(
+                    "goes with a SPEC, whose model is a config.json or fields",
+                    field="--as",
+                    value=self.family,
+                    allowed="SPEC --as FAMILY",
+                )
+            if self.model is None or self.on is None:
+                lone = "--on" if self.model is None else "--model"
+                alone = f"{lone} stands alone" if self.model or self.on else "no job"
+                raise BadInputError(alone, allowed=_NEEDED)
+            return
+        if self.model is not None or self.on is not None:
+            raise BadInputError(
+                "SPEC and --model or --on are both given; take one of them out",
+                field=str(self.spec),
+                allowed=_NEEDED,
+            )
+        for name, path in _BESIDE.items():
+            if getattr(self, name) is not None:
+                option = f"--{name.replace('_', '-')}"
+                raise BadInputError(
+                    f"{option} goes with --model and --on; with SPEC: --set {path}=...",
+                    field=option,
+                )
+
+
+def _renamed(told: Fields, assignments: list[str]) -> Fields:
+    """Fields of a line; a cluster that is changed says so in its name."""
+    cluster = told["cluster"]
+    changed = any(one.strip().startswith("cluster.") for one in assignments)
+    if changed and isinstance(cluster, dict):
+        return told | {"cluster": cluster | {"name": f"{cluster['name']} (changed)"}}
+    return dict(told)
+
+
+def sourced(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say which job.
+
+    Args:
+        command: Function whose first argument is a `Source`. [-]
+
+    Returns:
+        The command with an option for each field of the source. [-]
+    """
+    hints = get_type_hints(Source, include_extras=True)
+    names = [each.name for each in fields(Source)]
+    own = list(inspect.signature(command).parameters.values())[1:]
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        source = Source(**{name: given.pop(name) for name in names})
+        command(source, **given)
+
+    ours = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hints[name]
+        )
+        for name in names
+    ]
+    every = [*ours, *own]
+    run.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in every}
+    return run
+
+
+def with_assumed(report: RenderableType, assumed: tuple[str, ...]) -> RenderableType:
+    """A report with what the command line left open below it.
+
+    Args:
+        report: Report for people. [-]
+        assumed: Words for each assumption, maybe none. [text]
+
+    Returns:
+        The report. [-]
+    """
+    if not assumed:
+        return report
+    words = Padding(Text("; ".join(assumed)), (0, 0, 0, 2))
+    return Group(report, Text("\nAssumed, where the line does not say"), words)

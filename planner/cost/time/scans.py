@@ -1,0 +1,92 @@
+"""Time of chunked scans, and of dealing their heads to context ranks."""
+
+import numpy as np
+
+from hardware.kernels.scans import ScanRate, scan_rate
+from planner.cost.kernels import ELEMENT
+from planner.cost.meshes import Floats
+from planner.cost.network import collectives as wire
+from planner.cost.pricing import Pricing
+from planner.cost.time.columns import Context
+from planner.models.layers.blocks import ScanBlock
+
+
+def scan_times(context: Context, block: ScanBlock) -> tuple[Floats, Floats]:
+    """Forward and backward time of a chunked scan.
+
+    Whole chunks count, and the tokens of a sequence wait for each other::
+
+        T = F tau / (t R) + s step + launch
+
+    Args:
+        context: Shared columns. [-]
+        block: The layer's scan. [-]
+
+    Returns:
+        Forward and backward. [s], shape (meshes,)
+
+    References:
+        Fits of ``hardware/calibration/scans.yaml``.
+    """
+    workload, rate = context.workload, rate_of(context.workload, block)
+    span = workload.training.span
+    work = block.core_flops(block.attended(span, causal=False))
+    share = context.local / context.meshes.tp
+    launch = rate.launch * workload.profile.latency
+    forward = work * share / rate.flops + rate.step * span + launch
+    return forward, rate.backward * forward
+
+
+def rate_of(workload: Pricing, block: ScanBlock) -> ScanRate:
+    """Measured rate of a block's scan on the job's chip.
+
+    Args:
+        workload: The job. [-]
+        block: The layer's scan. [-]
+
+    Returns:
+        The rate. [-]
+    """
+    return scan_rate(block.scan, workload.gpu)
+
+
+def scan_sources(workload: Pricing) -> tuple[str, ...]:
+    """Say where the rates of a job's scans come from, and what they are borrowed from.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        Sentences, none for a model without scans. [text]
+    """
+    rates = [
+        rate_of(part, kind.attention).source
+        for part in workload.parts
+        for kind in workload.kinds
+        if isinstance(kind.attention, ScanBlock)
+    ]
+    return tuple(dict.fromkeys(rates))
+
+
+def dealt_times(context: Context, block: ScanBlock) -> tuple[Floats, Floats]:
+    """Time of context ranks to deal a scan's heads out, whatever kind attention has.
+
+    Every rank gets some heads of the whole sequence: an all-to-all of what the input
+    projections make, and an all-to-all of the scan's output, each way.
+
+    Args:
+        context: Shared columns. [-]
+        block: The layer's scan. [-]
+
+    Returns:
+        Forward and backward. [s], shape (meshes,)
+
+    References:
+        Megatron-LM, core/ssm/mamba_context_parallel.py.
+    """
+    local = ELEMENT * context.local / context.meshes.tp
+    time = np.zeros(len(context.meshes))
+    for columns in (block.inner_width, block.out_width):
+        for group in (context.ulysses, context.ring):
+            time = time + wire.all_to_all_time(context.links, columns * local, group)
+    return time, time

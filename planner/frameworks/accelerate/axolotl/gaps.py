@@ -1,0 +1,23 @@
+"""Features of a plan that axolotl's YAML cannot express."""
+
+from planner.frameworks.accelerate.axolotl.lacks import axolotl
+from planner.frameworks.accelerate.launch.gaps import SWITCHES, layout_gaps
+from planner.launch.brief import Brief, Gap
+from planner.launch.said import gaps_of
+from planner.launch.switches import switch_gaps
+
+
+def gaps(brief: Brief) -> tuple[Gap, ...]:
+    """Features of a plan that axolotl's YAML cannot express.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        One gap per feature; empty where the YAML expresses the whole plan. [-]
+    """
+    return (
+        *gaps_of(brief, axolotl),
+        *layout_gaps(brief),
+        *switch_gaps(brief, "accelerate", SWITCHES),
+    )

@@ -1,0 +1,233 @@
+"""Reads axolotl's YAML into a layout and training."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from planner.errors import BadInputError
+from planner.frameworks.accelerate.axolotl.known import known
+from planner.frameworks.accelerate.axolotl.told import KERNEL, READ, UNPRICED, told
+from planner.frameworks.accelerate.launch.files import (
+    Found,
+    block,
+    found,
+    parsed,
+    whole,
+)
+from planner.frameworks.accelerate.launch.reader import reading_of
+from planner.frameworks.accelerate.launch.trainer import refuse_quantised, true
+from planner.launch.brief import Reading
+
+MARKS = frozenset({"base_model", "sequence_len", "micro_batch_size"})
+"""Keys that mark axolotl's YAML, which has two of them. [text]"""
+DEFAULTS: Mapping[str, Any] = {
+    "sequence_len": 512,
+    "micro_batch_size": 1,
+    "bf16": "auto",
+    "optimizer": "adamw_torch_fused",
+    "lora_dropout": 0.0,
+}
+"""Values that axolotl takes where a key is not given. [-]"""
+SHARDS = (
+    "reshard_after_forward",
+    "sharding_strategy",
+    "offload_params",
+    "activation_checkpointing",
+)
+"""Keys of fsdp_config that are read, without their prefix. [text]"""
+ACCUMULATION = "gradient_accumulation_steps"
+SHIPPED = re.compile(r"zero(\d)(_bf16)?(_cpuoffload_(all|params))?")
+"""Names of the DeepSpeed files that axolotl brings along. [text]"""
+
+
+def reads(files: Mapping[str, str]) -> bool:
+    """Tell if a file is axolotl's.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        True where a file has two of the keys that axolotl alone has.
+    """
+    return _own(files) is not None
+
+
+def read(files: Mapping[str, str]) -> Reading:
+    """Read axolotl's YAML and the file of DeepSpeed beside it.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        Settings that the files give. [-]
+
+    Raises:
+        BadInputError: No file is axolotl's, or a value is wrong.
+    """
+    name = _own(files)
+    if name is None:
+        raise BadInputError(
+            "is no configuration of axolotl",
+            file=", ".join(files),
+            allowed=f"YAML with two of {', '.join(sorted(MARKS))}",
+        )
+    given = {**DEFAULTS, **parsed(files[name])}
+    refuse_quantised({**given, "use_peft": bool(given.get("adapter"))}, name)
+    others = found({n: text for n, text in files.items() if n != name})
+    reading = reading_of(_translated(given, others, name), "axolotl")
+    return replace(
+        reading,
+        stack={**reading.stack, **_lengths(given)},
+        named=str(given.get("base_model", "")),
+        ignored=(*reading.ignored, *_ignored(given)),
+        unknown=(*reading.unknown, *told(given), *_absent(given, others)),
+    )
+
+
+def _own(files: Mapping[str, str]) -> str | None:
+    """Name of the first file with two marks; None without such a file."""
+    endings = (".yaml", ".yml", ".json")
+    named = (n for n in files if n.endswith(endings))
+    return next((n for n in named if len(MARKS & parsed(files[n]).keys()) > 1), None)
+
+
+def _lengths(given: Mapping[str, Any]) -> dict[str, str]:
+    """Batches are padded to their longest text unless they are filled up."""
+    filled = true(given.get("sample_packing")) or true(given.get("pad_to_sequence_len"))
+    return {} if filled else {"lengths": "below"}
+
+
+def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:
+    """axolotl's keys as the files that accelerate's target writes."""
+    half = given["bf16"] == "auto" or true(given["bf16"])
+    scaled = true(given.get("fp16")) and not half
+    sharded = bool(given.get("fsdp_config") or given.get("fsdp"))
+    by_deepspeed = bool(given.get("deepspeed")) or bool(others.zero)
+    places, mesh = dict[str, Any](), _mesh(given, name)
+    if sharded:
+        places = {"distributed_type": "FSDP", "fsdp_config": _fsdp(given)}
+        places["parallelism_config"] = mesh
+    if by_deepspeed:
+        places = {"distributed_type": "DEEPSPEED", **_shipped(given, others)}
+    pure = sharded and str(_fsdp(given)["version"]) == "2" and not by_deepspeed
+    if pure or not (half or scaled or by_deepspeed):
+        places["mixed_precision"] = "no"
+    training = _training(given, name) | {"bf16": half and not pure, "fp16": scaled}
+    run = _run(given, name, scaled=scaled, by_deepspeed=by_deepspeed)
+    return replace(others, places=places, training=training, run=run, name=name)
+
+
+def _fsdp(given: Mapping[str, Any]) -> dict[str, Any]:
+    its = block(given, "fsdp_config", "fsdp_")
+    version = given.get("fsdp_version", its.get("version", 1))
+    return {key: its[key] for key in SHARDS if key in its} | {"version": version}
+
+
+def _mesh(given: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Ranks by axis; a shard group is stated only where it is not all ranks."""
+    sizes = {"tp_size": "tensor_parallel_size", "cp_size": "context_parallel_size"}
+    its = {ours: whole(given, key, name) for ours, key in sizes.items()}
+    if whole(given, "dp_replicate_size", name) > 1:
+        its["dp_shard_size"] = whole(given, "dp_shard_size", name)
+    return its
+
+
+def _shipped(given: Mapping[str, Any], others: Found) -> dict[str, Any]:
+    """Plugin of DeepSpeed by the name of a file that axolotl brings along."""
+    match = SHIPPED.search(str(given.get("deepspeed", "")))
+    if others.zero or match is None:
+        return {}
+    moved = match[4] or ""
+    plugin: dict[str, Any] = {"zero_stage": int(match[1])}
+    plugin |= {"offload_param_device": "cpu"} if moved else {}
+    plugin |= {"offload_optimizer_device": "cpu"} if moved == "all" else {}
+    return {"deepspeed_config": plugin}
+
+
+def _absent(given: Mapping[str, Any], others: Found) -> Iterator[str]:
+    file = given.get("deepspeed")
+    if not file or others.zero:
+        return
+    match = SHIPPED.search(str(file))
+    read_as = f"; read as ZeRO {match[1]} by its name" if match else ""
+    yield f"deepspeed {file}: the file is not among these{read_as}"
+
+
+def _training(given: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Trainer's arguments of the same run."""
+    micro = whole(given, "micro_batch_size", name)
+    batch = whole(given, "batch_size", name, micro)
+    steps = whole(given, ACCUMULATION, name, max(batch // micro, 1))
+    found: dict[str, Any] = {
+        "per_device_train_batch_size": micro,
+        ACCUMULATION: steps,
+        "optim": given["optimizer"],
+        "optim_args": given.get("optim_args"),
+        "gradient_checkpointing": _checkpoints(given),
+        "accelerator_config": given.get("accelerator_config"),
+        "fsdp": given.get("fsdp"),
+        "use_liger_kernel": true(given.get("liger_fused_linear_cross_entropy")),
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _checkpoints(given: Mapping[str, Any]) -> bool:
+    asked = given.get("gradient_checkpointing")
+    return true(asked) or str(asked).startswith("offload")
+
+
+def _run(
+    given: Mapping[str, Any], name: str, *, scaled: bool, by_deepspeed: bool
+) -> dict[str, Any]:
+    """run.yaml of the same run."""
+    kernel = KERNEL.get(_attention(given), "sdpa")
+    its: dict[str, Any] = {
+        "seq_len": whole(given, "sequence_len", name),
+        "weights": "float16" if scaled else "bfloat16",
+        "attention": kernel,
+    }
+    if not given.get("adapter"):
+        return its
+    cast = true(given.get("peft_autocast_adapter_dtype", True))
+    its["adapters"] = _adapters(given, name)
+    its["adapters_in_fp32"] = cast and not by_deepspeed
+    return its | ({"quantization": bits} if (bits := _quantized(given)) else {})
+
+
+def _attention(given: Mapping[str, Any]) -> str:
+    """Kernel by attn_implementation, or by a switch of releases before 0.13."""
+    named = given.get("attn_implementation")
+    switches = ("flash_attention", "sdp_attention", "eager_attention")
+    return str(named or next((s for s in switches if true(given.get(s))), "sdpa"))
+
+
+def _adapters(given: Mapping[str, Any], name: str) -> dict[str, Any]:
+    named = given.get("lora_target_modules")
+    every = true(given.get("lora_target_linear")) or not named
+    its: dict[str, Any] = {
+        "r": whole(given, "lora_r", name, 8),
+        "lora_dropout": given["lora_dropout"],
+        "target_modules": "all-linear" if every else named,
+    }
+    saved = given.get("lora_modules_to_save")
+    return its | ({"modules_to_save": saved} if saved else {})
+
+
+def _quantized(given: Mapping[str, Any]) -> dict[str, Any]:
+    if true(given.get("load_in_8bit")):
+        return {"load_in_8bit": True}
+    if not true(given.get("load_in_4bit")):
+        return {}
+    kwargs = block(given, "bnb_config_kwargs")
+    return {
+        "load_in_4bit": True,
+        "bnb_4bit_quant_type": kwargs.get("bnb_4bit_quant_type", "nf4"),
+        "bnb_4bit_use_double_quant": kwargs.get("bnb_4bit_use_double_quant", True),
+    }
+
+
+def _ignored(given: Mapping[str, Any]) -> Iterator[str]:
+    its = known()
+    harmless = (its.axolotl | its.liger) - READ - UNPRICED
+    yield from (f"{name} {value}" for name, value in given.items() if name in harmless)

@@ -1,0 +1,152 @@
+"""Settings of axolotl that change the price and are not read, in words."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from planner.frameworks.accelerate.axolotl.known import VERSION, unknown_keys
+
+KERNEL = {
+    "flash_attention_2": "flash_attention_2",
+    "flash_attention": "flash_attention_2",
+    "sdpa": "sdpa",
+    "sdp_attention": "sdpa",
+    "eager": "eager",
+    "eager_attention": "eager",
+}
+"""Attention by attn_implementation, or by the switch of earlier releases. [text]"""
+READ = frozenset(
+    {
+        "accelerator_config",
+        "adapter",
+        "attn_implementation",
+        "batch_size",
+        "bf16",
+        "bfloat16",
+        "bnb_config_kwargs",
+        "context_parallel_size",
+        "deepspeed",
+        "dp_replicate_size",
+        "dp_shard_size",
+        "eager_attention",
+        "flash_attention",
+        "fp16",
+        "fsdp",
+        "fsdp_config",
+        "fsdp_version",
+        "gradient_accumulation_steps",
+        "gradient_checkpointing",
+        "gradient_checkpointing_kwargs",
+        "liger_fused_linear_cross_entropy",
+        "load_in_4bit",
+        "load_in_8bit",
+        "lora_dropout",
+        "lora_modules_to_save",
+        "lora_r",
+        "lora_target_linear",
+        "lora_target_modules",
+        "micro_batch_size",
+        "optim_args",
+        "optimizer",
+        "pad_to_sequence_len",
+        "peft_autocast_adapter_dtype",
+        "plugins",
+        "sample_packing",
+        "sdp_attention",
+        "sequence_len",
+        "tensor_parallel_size",
+    }
+)
+"""Keys that a layout, a training block or a stack is read from. [text]"""
+UNPRICED = frozenset(
+    {
+        "activation_offloading",
+        "auto_find_batch_size",
+        "batch_flattening",
+        "chunked_cross_entropy",
+        "deepcompile",
+        "expert_parallel_size",
+        "flash_attn_cross_entropy",
+        "flash_attn_fuse_mlp",
+        "flex_attention",
+        "float16",
+        "float32",
+        "fp32_norms",
+        "fp8",
+        "gptq",
+        "layer_offloading",
+        "liger_cross_entropy",
+        "liger_glu_activation",
+        "liger_layer_norm",
+        "liger_rms_norm",
+        "liger_rope",
+        "liger_swiglu",
+        "lisa_n_layers",
+        "lora_embedding_kernel",
+        "lora_mlp_kernel",
+        "lora_o_kernel",
+        "lora_qkv_kernel",
+        "lora_rank_pattern",
+        "lora_target_parameters",
+        "neftune_noise_alpha",
+        "optim_target_modules",
+        "peft_layers_to_transform",
+        "peft_use_dora",
+        "qat",
+        "quantize_moe_experts",
+        "relora",
+        "sage_attention",
+        "selective_checkpointing",
+        "sequence_parallel_degree",
+        "tiled_mlp",
+        "torch_compile",
+        "unfrozen_parameters",
+        "use_onebitllms",
+        "xformers_attention",
+    }
+)
+"""Keys that change time or memory in a way that is not read. [text]"""
+
+
+def told(given: Mapping[str, Any]) -> Iterator[str]:
+    """Sentences on settings that are not read, and settings that are not priced.
+
+    Args:
+        given: Content of the YAML, with defaults. [-]
+
+    Yields:
+        One sentence each. [text]
+    """
+    for name in unknown_keys(given):
+        yield f"{name}: no key of axolotl {VERSION}"
+    for name in sorted(UNPRICED & given.keys()):
+        if given[name] not in (None, False, 0):
+            yield f"{name} {given[name]}: changes time or memory, and is not priced"
+    yield from _otherwise(given)
+    for plugin in _plugins(given):
+        yield f"plugins {plugin}: changes time or memory, and is not priced"
+
+
+def _otherwise(given: Mapping[str, Any]) -> Iterator[str]:
+    """Settings that are read as the nearest that is priced."""
+    kernel = given.get("attn_implementation") or "sdpa"
+    if kernel not in KERNEL:
+        yield f"attn_implementation {kernel}: priced as sdpa"
+    if given.get("rl") or given.get("reward_model"):
+        yield f"rl {given.get('rl')}: priced as training on next tokens alone"
+    if given.get("adapter") not in (None, "", "lora", "qlora"):
+        yield f"adapter {given['adapter']}: priced as lora"
+    if str(given.get("gradient_checkpointing")).startswith("offload"):
+        yield "gradient_checkpointing offload: checkpoints are priced on the GPU"
+    for name in ("context_parallel_size", "tensor_parallel_size"):
+        if given.get(name) not in (None, 1):
+            own = "as 1, for want of fsdp_config"
+            how = "as accelerate's own" if given.get("fsdp_config") else own
+            yield f"{name} {given[name]}: priced {how}"
+
+
+def _plugins(given: Mapping[str, Any]) -> Iterator[str]:
+    """Plugins other than Liger's, whose kernels have keys of their own."""
+    named = given.get("plugins")
+    for plugin in named if isinstance(named, list) else ():
+        if "liger" not in str(plugin).lower():
+            yield str(plugin)

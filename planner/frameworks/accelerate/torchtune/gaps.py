@@ -1,0 +1,23 @@
+"""Features of a plan that a torchtune recipe cannot express."""
+
+from planner.frameworks.accelerate.launch.gaps import SWITCHES, layout_gaps
+from planner.frameworks.accelerate.torchtune.lacks import torchtune
+from planner.launch.brief import Brief, Gap
+from planner.launch.said import gaps_of
+from planner.launch.switches import switch_gaps
+
+
+def gaps(brief: Brief) -> tuple[Gap, ...]:
+    """Features of a plan that a torchtune recipe cannot express.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        One gap per feature; empty where a recipe expresses the whole plan. [-]
+    """
+    return (
+        *gaps_of(brief, torchtune),
+        *layout_gaps(brief),
+        *switch_gaps(brief, "accelerate", SWITCHES),
+    )

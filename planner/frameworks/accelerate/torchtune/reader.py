@@ -1,0 +1,239 @@
+"""Reads the YAML of a torchtune recipe into a layout and training."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from planner.errors import BadInputError
+from planner.frameworks.accelerate.launch.files import (
+    block,
+    found,
+    parsed,
+    part,
+    whole,
+)
+from planner.frameworks.accelerate.launch.trainer import SCRIPTS, true
+from planner.frameworks.accelerate.stack import BF16_STACK
+from planner.frameworks.accelerate.torchtune.lacks import MLP, OPTIMIZERS, VERSION
+from planner.frameworks.accelerate.torchtune.words import (
+    HARMLESS,
+    PRESETS,
+    READ,
+    UNPRICED,
+)
+from planner.launch.brief import Reading
+from planner.launch.sizes import HUGGING_FACE, sizes_of
+
+OF_SHARDS = ("custom_sharded_layers", "fsdp_cpu_offload", "fsdp_reshard_after_forward")
+"""Settings that recipes with shards alone have. [text]"""
+NAMES = {
+    **{kind.rpartition(".")[2]: ours for ours, kind in OPTIMIZERS.items()},
+    "SGD": "sgd",
+    "AdamW8bit": "adamw-8bit",
+}
+"""The planner's name of an optimizer by its class. [text]"""
+_BUILDER = re.compile(r"(?:q?lora_)?(.+)")
+_RUN = re.compile(
+    r"tune\s+run\b[^\n]*?\b(\w+_(?:distributed|single_device))\b", re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The YAML, the file's name, the recipe and a model's config.json."""
+
+    given: Mapping[str, Any]
+    name: str
+    recipe: str
+    model: Mapping[str, Any]
+
+
+def reads(files: Mapping[str, str]) -> bool:
+    """Tell if a file is torchtune's.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        True where a file builds a model with a component of torchtune.
+    """
+    return _own(files) is not None
+
+
+def read(files: Mapping[str, str]) -> Reading:
+    """Read torchtune's YAML.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        Settings that the file gives. [-]
+
+    Raises:
+        BadInputError: No file is torchtune's, or a value is wrong.
+    """
+    name = _own(files)
+    if name is None:
+        raise BadInputError(
+            "is no configuration of torchtune",
+            file=", ".join(files),
+            allowed="YAML with model._component_ of torchtune",
+        )
+    others = found({n: text for n, text in files.items() if n != name})
+    its = _Files(parsed(files[name]), name, _recipe_of(files), others.model)
+    layout = _layout(its)
+    return Reading(
+        target="torchtune",
+        framework="accelerate",
+        layout=layout,
+        training=_training(its),
+        model={"name": "imported", **its.model} if its.model else {},
+        stack=_stack(its.given),
+        ignored=tuple(f"{k} {v}" for k, v in its.given.items() if k in HARMLESS),
+        unknown=tuple(_unknown(its)),
+        sizes=sizes_of(its.model, HUGGING_FACE, file="config.json"),
+        per_replica=layout["micro_batch"] * layout["grad_accum"],
+        named=PRESETS.get(_builder(its.given), ""),
+    )
+
+
+def _own(files: Mapping[str, str]) -> str | None:
+    """Name of the first file that builds a model of torchtune; None without one."""
+    for name, text in files.items():
+        if name.endswith((".yaml", ".yml")):
+            component = block(parsed(text), "model").get("_component_")
+            if str(component).startswith("torchtune."):
+                return name
+    return None
+
+
+def _recipe_of(files: Mapping[str, str]) -> str:
+    """Recipe that a launch script names; empty without one."""
+    scripts = (text for name, text in files.items() if name.endswith(SCRIPTS))
+    matches = (_RUN.search(text.replace("\\\n", " ")) for text in scripts)
+    return next((match[1] for match in matches if match), "")
+
+
+def _builder(given: Mapping[str, Any]) -> str:
+    """Builder of the model, without the mark of its adapters."""
+    component = str(block(given, "model").get("_component_", ""))
+    match = _BUILDER.fullmatch(component.rpartition(".")[2])
+    return match[1] if match else ""
+
+
+def _sharded(its: _Files) -> bool:
+    stated = any(name in its.given for name in OF_SHARDS)
+    return its.recipe.endswith("_distributed") or (not its.recipe and stated)
+
+
+def _layout(its: _Files) -> dict[str, Any]:
+    given = its.given
+    after = true(given.get("fsdp_reshard_after_forward", True))
+    layout: dict[str, Any] = {
+        "pp": 1,
+        "ep": 1,
+        "tp": whole(given, "tensor_parallel_dim", its.name),
+        "cp": 1,
+        "zero_stage": (3 if after else 2) if _sharded(its) else 0,
+        "micro_batch": whole(given, "batch_size", its.name),
+        "grad_accum": whole(given, "gradient_accumulation_steps", its.name),
+    }
+    full = true(given.get("enable_activation_checkpointing"))
+    layout["recompute"] = "full" if full else "none"
+    if true(given.get("fsdp_cpu_offload")):
+        kept = ("optimizer", "parameters", "gradients")
+        layout["offload"] = dict.fromkeys(kept, 1.0)
+    if true(given.get("enable_activation_offloading")):
+        layout["offload"] = {**layout.get("offload", {}), "activations": 1.0}
+    return layout
+
+
+def _training(its: _Files) -> dict[str, Any]:
+    given: dict[str, Any] = {"precision": str(its.given.get("dtype", "bf16"))}
+    name = _optimizer(its.given)
+    if name:
+        given["optimizer"] = NAMES.get(name, name)
+    if block(its.given, "optimizer").get("momentum") and name == "SGD":
+        given["optimizer"] = "sgd-momentum"
+    tokenizer = block(its.given, "tokenizer")
+    if tokenizer.get("max_seq_len") is not None:
+        given["seq_len"] = whole(tokenizer, "max_seq_len", its.name)
+    if true(its.given.get("optimizer_in_bwd")):
+        given["optimizer_in_backward"] = True
+    return given | _adapters(its)
+
+
+def _optimizer(given: Mapping[str, Any]) -> str:
+    component = block(given, "optimizer").get("_component_")
+    return str(component).rpartition(".")[2] if component else ""
+
+
+def _adapters(its: _Files) -> dict[str, Any]:
+    model = block(its.given, "model")
+    name = str(model["_component_"]).rpartition(".")[2]
+    if not name.startswith(("lora_", "qlora_")):
+        return {}
+    lora: dict[str, Any] = {
+        "rank": whole(model, "lora_rank", its.name, 8),
+        "targets": _targets(model, its.name),
+        "dropout": part(model, "lora_dropout", its.name, 0.0),
+    }
+    if name.startswith("qlora_") or true(model.get("quantize_base")):
+        bits = {"quantization": "nf4", "double_quantization": True}
+        return {"method": "qlora", "lora": lora, **bits}
+    return {"method": "lora", "lora": lora}
+
+
+def _targets(model: Mapping[str, Any], file: str) -> str | list[str]:
+    named = model.get("lora_attn_modules", [])
+    if not isinstance(named, list):
+        raise BadInputError(
+            "is no list of linear layers",
+            file=file,
+            field="lora_attn_modules",
+            value=named,
+            allowed="q_proj, k_proj, v_proj, output_proj",
+        )
+    names = ["o_proj" if one == "output_proj" else str(one) for one in named]
+    mlp = true(model.get("apply_lora_to_mlp"))
+    if mlp and len(set(names)) == 4:
+        return "all-linear"
+    return names + sorted(MLP) * mlp
+
+
+def _stack(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Stack, and words of the stack block, that differ from accelerate's defaults."""
+    found: dict[str, Any] = {}
+    if str(given.get("dtype", "bf16")) == "bf16":
+        found["name"] = BF16_STACK
+    if "Chunked" in _loss(given):
+        found["loss"] = "chunked"
+    if not true(block(given, "dataset").get("packed")):
+        found["lengths"] = "below"
+    return found
+
+
+def _loss(given: Mapping[str, Any]) -> str:
+    return str(block(given, "loss").get("_component_", ""))
+
+
+def _unknown(its: _Files) -> Iterator[str]:
+    """Settings that are not read, and settings that are not priced."""
+    given = its.given
+    for name in map(str, given):
+        if name not in READ | UNPRICED | HARMLESS:
+            yield f"{name}: no setting of a recipe of torchtune {VERSION}"
+    for name in sorted(UNPRICED & given.keys()):
+        if given[name] not in (None, False):
+            yield f"{name} {given[name]}: changes time or memory, and is not priced"
+    name = _optimizer(given)
+    if name and name not in NAMES:
+        yield f"optimizer {name}: not priced"
+    if "Chunked" in _loss(given):
+        yield "loss CEWithChunkedOutputLoss: keeps 2 B a logit more than is priced"
+    for key in ("use_dora", "apply_lora_to_output"):
+        if true(block(given, "model").get(key)):
+            yield f"model.{key} true: changes time or memory, and is not priced"
+    if not its.recipe and not _sharded(its):
+        yield "recipe: named by no file, read as one of a single device"

@@ -1,0 +1,226 @@
+"""Reads the YAML of `trl sft` into a layout and training."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from planner.errors import BadInputError
+from planner.frameworks.accelerate.launch.files import (
+    Found,
+    found,
+    parsed,
+    whole,
+)
+from planner.frameworks.accelerate.launch.known import TRL, keys
+from planner.frameworks.accelerate.launch.reader import reading_of
+from planner.frameworks.accelerate.launch.trainer import (
+    LENGTHS,
+    adapters_of,
+    refuse_quantised,
+    true,
+)
+from planner.frameworks.transformers import WORDS
+from planner.launch.brief import Reading
+
+MARKS = frozenset(
+    {
+        "accelerate_config",
+        "dataset_name",
+        "dataset_test_split",
+        "dataset_train_split",
+        "lora_target_modules",
+        "use_bnb_nested_quant",
+        "use_peft",
+    }
+)
+"""Arguments that mark TRL's YAML, which has at least one. [text]"""
+OTHERS = frozenset({"base_model", "finetuning_type", "micro_batch_size"})
+"""Keys of other programs' YAML that has arguments of these names too. [text]"""
+DEFAULTS: Mapping[str, Any] = {
+    "dtype": "float32",
+    "gradient_checkpointing": True,
+    "gradient_accumulation_steps": 1,
+    "lora_target_modules": ["q_proj", "v_proj"],
+}
+"""Values that TRL takes where an argument is not given. [-]
+
+Adapters lie beside q_proj and v_proj in Llama, Mistral, Mixtral, Qwen and Gemma (peft
+0.21.2 utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING)."""
+LENGTH = 1024
+"""max_length where the file has none. [token]"""
+RANK = 16
+"""lora_r where the file has none. [1]"""
+READ = frozenset(
+    {
+        "attn_implementation",
+        "bnb_4bit_quant_type",
+        "dtype",
+        "load_in_4bit",
+        "load_in_8bit",
+        "lora_dropout",
+        "lora_modules_to_save",
+        "lora_r",
+        "lora_target_modules",
+        "packing",
+        "use_bnb_nested_quant",
+        "use_peft",
+    }
+)
+"""Arguments of the script that a training block or a stack is read from. [text]"""
+UNPRICED = frozenset({"lora_target_parameters", "use_dora"})
+"""Arguments of the script that change time or memory, and are not read. [text]"""
+
+
+def reads(files: Mapping[str, str]) -> bool:
+    """Tell if a file is TRL's.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        True where a file has arguments that TRL's script has beyond Trainer's.
+    """
+    return _own(files) is not None
+
+
+def read(files: Mapping[str, str]) -> Reading:
+    """Read TRL's YAML and the files beside it.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        Settings that the files give. [-]
+
+    Raises:
+        BadInputError: No file is TRL's, or a value is wrong.
+    """
+    name = _own(files)
+    if name is None:
+        raise BadInputError(
+            "is no configuration of trl sft",
+            file=", ".join(files),
+            allowed=f"YAML with one of {', '.join(sorted(MARKS))}",
+        )
+    own = parsed(files[name])
+    refuse_quantised(own, name)
+    _refuse_wide({**DEFAULTS, **own}, name)
+    others = found({n: text for n, text in files.items() if n != name})
+    # Options on the command line of `trl sft` win over the file.
+    options = others.training.keys() & others.options.given.keys()
+    given = {**DEFAULTS, **own, **{key: others.training[key] for key in options}}
+    reading = reading_of(_translated(given, others, name), "trl")
+    padded = {} if true(given.get("packing")) else {"lengths": "below"}
+    return replace(
+        reading,
+        stack={**reading.stack, **padded},
+        named=str(given.get("model_name_or_path", "")),
+        ignored=(*reading.ignored, *_ignored(given)),
+        unknown=(*reading.unknown, *_unknown(given)),
+    )
+
+
+def _own(files: Mapping[str, str]) -> str | None:
+    """Name of the first file with a mark; None without such a file."""
+    for name, text in files.items():
+        if name.endswith((".yaml", ".yml", ".json")):
+            given = parsed(text).keys()
+            if MARKS & given and not OTHERS & given:
+                return name
+    return None
+
+
+def _trainer() -> frozenset[str]:
+    return keys().training_arguments | keys().sft_config
+
+
+def _script() -> frozenset[str]:
+    """Arguments of the script beyond those of SFTTrainer; env sets variables."""
+    its = keys()
+    own = its.of_weights | its.of_script | its.of_mixture
+    return own - _trainer() | {"accelerate_config", "env", "config"}
+
+
+def _refuse_wide(given: Mapping[str, Any], name: str) -> None:
+    """Refuse frozen weights in fp32, TRL's default, which are not priced."""
+    if given["dtype"] == "float32" and true(given.get("use_peft")):
+        raise BadInputError(
+            "weights beside adapters are priced in 16 bits; TRL loads them in float32 "
+            "unless told, at twice the memory",
+            file=name,
+            field="dtype",
+            value=given["dtype"],
+            allowed="bfloat16, float16, auto",
+        )
+
+
+def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:
+    """TRL's arguments as the files that accelerate's target writes."""
+    half = true(given.get("bf16", not true(given.get("fp16"))))
+    training = {key: value for key, value in given.items() if key in _trainer()}
+    scaled = half or true(given.get("fp16"))
+    places = {} if scaled or others.zero else {"mixed_precision": "no"}
+    return replace(
+        others,
+        places=others.places or places,
+        training={**training, "bf16": half},
+        run=_run(given, name, by_deepspeed=_by_deepspeed(others)),
+        name=name,
+    )
+
+
+def _by_deepspeed(its: Found) -> bool:
+    kind = str(its.places.get("distributed_type", "")).upper()
+    return bool(its.zero) or kind == "DEEPSPEED"
+
+
+def _run(given: Mapping[str, Any], name: str, *, by_deepspeed: bool) -> dict[str, Any]:
+    """run.yaml of the same run."""
+    lengths = (key for key in LENGTHS if given.get(key) is not None)
+    kernel = given.get("attn_implementation")
+    its: dict[str, Any] = {
+        "seq_len": whole(given, next(lengths, "max_length"), name, LENGTH),
+        "weights": _format(given["dtype"]),
+        "attention": kernel if kernel in WORDS else "sdpa",
+        "loss": "chunked",
+    }
+    adapters, bits = adapters_of(given)
+    if not adapters:
+        return its
+    named = adapters["target_modules"]
+    one = list(named) == ["all-linear"]
+    its["adapters"] = adapters | {
+        "r": whole(given, "lora_r", name, RANK),
+        "target_modules": "all-linear" if one else named,
+    }
+    its["adapters_in_fp32"] = not (by_deepspeed or bits)
+    return its | ({"quantization": bits} if bits else {})
+
+
+def _format(dtype: object) -> str:
+    """Format of the weights; bfloat16 where the checkpoint decides it. [text]."""
+    return str(dtype) if dtype in ("float32", "float16") else "bfloat16"
+
+
+def _ignored(given: Mapping[str, Any]) -> Iterator[str]:
+    harmless = _script() - READ - UNPRICED
+    yield from (f"{name} {value}" for name, value in given.items() if name in harmless)
+
+
+def _unknown(given: Mapping[str, Any]) -> Iterator[str]:
+    """Settings that are not read, and settings that are not priced."""
+    for name in map(str, given):
+        if name not in _trainer() | _script():
+            used = ", read as max_length" if name in LENGTHS else ""
+            yield f"{name}: no argument of TRL {TRL}{used}"
+    for name in sorted(UNPRICED & given.keys()):
+        if given[name] not in (None, False):
+            yield f"{name} {given[name]}: changes time or memory, and is not priced"
+    unsaid = given["lora_target_modules"] is DEFAULTS["lora_target_modules"]
+    if unsaid and true(given.get("use_peft")):
+        yield "lora_target_modules: not given, read as PEFT's q_proj and v_proj"
+    kernel = given.get("attn_implementation") or "sdpa"
+    if kernel not in WORDS:
+        yield f"attn_implementation {kernel}: priced as sdpa"
+    if given["dtype"] not in ("float32", "bfloat16", "float16"):
+        yield f"dtype {given['dtype']}: read as bfloat16"

@@ -1,0 +1,185 @@
+"""A job as a user gives it: read, with every name looked up."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from planner.cost.workload import Workload
+from planner.errors import BadInputError
+from planner.job.calibration_file import read_calibration
+from planner.job.case import Case
+from planner.job.resolve import cautions, resolved_spec
+from planner.job.variants import with_settings
+from planner.specs.answer.result import RankedPlan
+from planner.specs.job import JobSpec
+from planner.specs.layouts.layout import PartialLayout
+from planner.specs.reading.read import locate, read_spec
+
+
+@dataclass(frozen=True)
+class Job(Case):
+    """A job of the command line or of Python.
+
+    Attributes:
+        measured_in: File of the calibration, for messages. [text]
+    """
+
+    measured_in: str = ""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings about legal but unusual settings and the calibration. [text]."""
+        said, gpu = cautions(self.workloads[0]), self.workloads[0].gpu.name
+        if self.calibration is None or gpu in self.calibration.measured:
+            return said
+        return (*said, f"{self.measured_in} has nothing of {gpu}; it changes nothing")
+
+    def asking(self, spec: JobSpec) -> Self:
+        """Look up the names of another spec on the same files.
+
+        Args:
+            spec: The spec. [-]
+
+        Returns:
+            The job of that spec. [-]
+
+        Raises:
+            BadInputError: A name is wrong, or the job does not train.
+        """
+        job = replace(self, spec=spec)
+        assert job.workloads
+        return job
+
+    def workload_of(self, plan: RankedPlan | None) -> Workload:
+        """The workload of a plan, with the plan's settings; the first without a plan.
+
+        Args:
+            plan: A plan of this job, or None. [-]
+
+        Returns:
+            One of the workloads, with the plan's method and optimizer. [-]
+        """
+        if plan is None:
+            return self.workloads[0]
+        chosen = str(plan.estimate.stack.get("framework"))
+        by_name = {w.framework.name: w for w in self.workloads}
+        return with_settings(by_name.get(chosen, self.workloads[0]), plan.settings)
+
+    def resolved(self, plan: RankedPlan | None) -> dict[str, object]:
+        """The spec with names replaced by the entries that they stand for.
+
+        Args:
+            plan: The plan that decides framework and settings, or None. [-]
+
+        Returns:
+            Fields of a JobSpec, ready for JSON. [-]
+        """
+        return resolved_spec(self.spec, self.workload_of(plan), base=self.base)
+
+
+def load(
+    path: Path, assignments: Sequence[str] | None, calibration: Path | None = None
+) -> Job:
+    """Read a job and look up its names.
+
+    Args:
+        path: YAML file, or the name of a known job. [-]
+        assignments: `a.b.c=value` each. [text]
+        calibration: File of what the user measured, or None. [-]
+
+    Returns:
+        The job. [-]
+
+    Raises:
+        BadInputError: The file, a field or a name is wrong.
+    """
+    spec = read_spec(path, assignments or ())
+    return from_spec(spec, str(path), locate(path).parent, calibration)
+
+
+def from_spec(
+    spec: JobSpec, file: str, base: Path, calibration: Path | None = None
+) -> Job:
+    """Look up the names of a job that was read.
+
+    Args:
+        spec: The job. [-]
+        file: File of the job, for messages. [text]
+        base: Folder that relative paths in the job start from. [-]
+        calibration: File of what the user measured, or None. [-]
+
+    Returns:
+        The job. [-]
+
+    Raises:
+        BadInputError: A name is wrong, or the job does not train.
+    """
+    return as_read(spec, file, base, calibration).asking(spec)
+
+
+def as_read(
+    spec: JobSpec, file: str, base: Path, calibration: Path | None = None
+) -> Job:
+    """Take a job that was read, without a look at its names.
+
+    Args:
+        spec: The job. [-]
+        file: File of the job, for messages. [text]
+        base: Folder that relative paths in the job start from. [-]
+        calibration: File of what the user measured, or None. [-]
+
+    Returns:
+        The job. [-]
+
+    Raises:
+        BadInputError: The calibration is wrong.
+    """
+    own = None if calibration is None else read_calibration(calibration)
+    return Job(spec, file, base, own, measured_in=str(calibration))
+
+
+def workload_for(job: Job, given: PartialLayout) -> Workload:
+    """The one workload that a layout is priced for.
+
+    Args:
+        job: The job. [-]
+        given: The layout, from the spec or the command line. [-]
+
+    Returns:
+        The workload of the job's framework. [-]
+
+    Raises:
+        BadInputError: There is no layout, or the job has several frameworks.
+    """
+    if not given.given():
+        raise BadInputError(
+            "there is no layout to price",
+            file=job.file,
+            field="layout",
+            allowed="--layout tp=8,pp=2,... or a layout block in the spec",
+        )
+    return workload_of_one(job)
+
+
+def workload_of_one(job: Job) -> Workload:
+    """The workload of a job that names one framework.
+
+    Args:
+        job: The job. [-]
+
+    Returns:
+        The only workload of the job. [-]
+
+    Raises:
+        BadInputError: The job has several frameworks.
+    """
+    if len(job.workloads) > 1:
+        raise BadInputError(
+            "a layout is priced under one framework",
+            file=job.file,
+            field="framework",
+            value=job.spec.framework,
+            allowed=", ".join(w.framework.name for w in job.workloads),
+        )
+    return job.workloads[0]

@@ -1,0 +1,113 @@
+"""The model of one line: a preset in any spelling, a file, or a hub id."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from planner.errors import BadInputError, did_you_mean
+from planner.models import (
+    Architecture,
+    ModelConfigError,
+    find_config,
+    load_model,
+    preset_hub_ids,
+    preset_names,
+    read_preset,
+)
+from planner.specs.reading.read import Fields
+
+EXAMPLE = "--model Qwen/Qwen2.5-7B"
+"""A model that is known without a network. [text]"""
+_TUNED = re.compile(r"[-_](instruct|chat|it|base|hf|pt)(-hf)?$")
+"""Ends of names whose models have the blocks of the name before."""
+_ENDS = ("-hf", "-base", "-pt", "-instruct", "-it")
+"""Ends that a preset's own hub id may have where the given name has others. [text]"""
+
+
+@dataclass(frozen=True)
+class Named:
+    """A model as a job names it.
+
+    Attributes:
+        given: Preset, path, hub id, or inline fields. [-]
+        architecture: The model. [-]
+        told: Assumption in words; empty where the name says all. [text]
+    """
+
+    given: str | Fields
+    architecture: Architecture
+    told: str = ""
+
+
+def model_named(reference: str) -> Named:
+    """Look a model up.
+
+    A preset wins over a file, a file over the hub. A tuned model of the hub, as
+    `-Instruct`, has the blocks of its base, which may be a preset.
+
+    Args:
+        reference: Preset, hub id, config.json or its folder. [text]
+
+    Returns:
+        The model. [-]
+
+    Raises:
+        BadInputError: None of them; names the nearest.
+    """
+    return known_model(reference) or _elsewhere(reference)
+
+
+def known_model(reference: str) -> Named | None:
+    """Look a model up among the presets alone, without a file or a network.
+
+    Args:
+        reference: Preset or hub id. [text]
+
+    Returns:
+        The model; None where no preset has these blocks. [-]
+    """
+    plain, ids = reference.strip().lower(), preset_hub_ids()
+    name = ids.get(plain, plain)
+    if name in preset_names():
+        return Named(name, load_model(name))
+    same = None if _is_path(reference) else _base_of(plain)
+    return _tuned(reference.strip(), same) if same else None
+
+
+def _is_path(reference: str) -> bool:
+    return Path(reference).expanduser().exists()
+
+
+def _base_of(plain: str) -> str | None:
+    """The preset whose blocks a tuned model has, where its name says so."""
+    base, ids = _TUNED.sub("", plain), preset_hub_ids()
+    if base in preset_names():
+        return base
+    return next((ids[base + end] for end in ("", *_ENDS) if base + end in ids), None)
+
+
+def _tuned(reference: str, same: str) -> Named:
+    """A tuned model, with the blocks of a preset and weights of its own."""
+    told = f"the blocks of {same} for {reference}"
+    if "/" not in reference:
+        return Named(same, load_model(same), told)
+    fields = {"name": reference, **read_preset(same).config}
+    return Named(fields, load_model(same), told)
+
+
+def _elsewhere(reference: str) -> Named:
+    """A model of a file or of the hub."""
+    try:
+        found = load_model(reference)
+        file = find_config(reference)
+    except (ModelConfigError, OSError) as error:
+        known = preset_hub_ids() if "/" in reference[1:] else preset_names()
+        near = did_you_mean(reference.strip().lower(), known)
+        said = str(error).partition("; nearest")[0].partition("; known")[0]
+        raise BadInputError(
+            said if _is_path(reference) else f"{said}; {near}",
+            field="--model",
+            allowed=f"a preset, a hub id or a config.json, as {EXAMPLE}",
+        ) from error
+    local = _is_path(reference)
+    return Named(str(file.resolve()) if local else reference, found)

@@ -1,0 +1,218 @@
+"""A job from one line, with everything that it assumes."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+
+from hardware import catalog
+from hardware.catalog import UnknownNameError
+from hardware.reading.documents import is_file
+from hardware.spelling import (
+    EXAMPLES,
+    Fleet,
+    SpellingError,
+    UnknownNetworkError,
+    read_fleet,
+)
+from planner.errors import BadInputError
+from planner.job.expressible import refuse_unwritable
+from planner.job.fleets import cluster_named
+from planner.job.one_line.models import Named, model_named
+from planner.job.one_line.tasks import Task, task_of
+from planner.job.resolve import resolve
+from planner.specs.job import JobSpec
+from planner.specs.reading.read import Fields
+from planner.specs.training import Method
+
+ORIGIN = "--model, --on"
+"""Origin of such a job, in place of a file in messages. [text]"""
+COMPUTE_OPTIMAL = "compute-optimal"
+"""Tokens by the rule of thumb. [text]"""
+_TOKENS = re.compile(r"(\d+(?:\.\d+)?(?:e\+?\d+)?)\s*([kmbt]?)", re.IGNORECASE)
+_SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
+
+
+@dataclass(frozen=True)
+class OneLine:
+    """A job that one line describes.
+
+    Attributes:
+        fields: Fields of a JobSpec. [-]
+        assumed: Dotted path of a field that was assumed, to words for it. [text]
+    """
+
+    fields: Fields
+    assumed: Mapping[str, str]
+
+    def told(self, assignments: Sequence[str] = ()) -> tuple[str, ...]:
+        """Words for the assumptions that hold.
+
+        Args:
+            assignments: `a.b.c=value` each, which replace assumptions. [text]
+
+        Returns:
+            Words for each. [text]
+        """
+        given = [assignment.partition("=")[0].strip() for assignment in assignments]
+        return tuple(
+            words
+            for path, words in self.assumed.items()
+            if not any(_inside(path, name) or _inside(name, path) for name in given)
+        )
+
+
+def job_of(
+    model: str,
+    on: str,
+    *,
+    method: Method = "full",
+    seq_len: int | None = None,
+    global_batch: int | None = None,
+    framework: str | None = None,
+    tokens: float | str | None = None,
+    network: str | None = None,
+    purpose: str | None = None,
+) -> OneLine:
+    """Make the job of a model on a count of GPUs; the rest is assumed by task.
+
+    Args:
+        model: Preset, hub id, config.json or its folder. [text]
+        on: Count of GPUs in any spelling, or the name or file of a cluster. [text]
+        method: Method of training. [text]
+        seq_len: Tokens of a sequence. [token]
+        global_batch: Sequences of a step. [sequence]
+        framework: Framework by name, or `any`. [text]
+        tokens: Tokens of the run, as `15T`. [token]
+        network: Network between nodes, as `25 GbE`. [text]
+        purpose: Name of a task; None for the first that such a job is of. [text]
+
+    Returns:
+        The job. [-]
+
+    Raises:
+        BadInputError: Model, GPUs, network or tokens are unknown.
+    """
+    named, fleet = model_named(model), _fleet(on, network)
+    run = None if tokens is None else read_tokens(str(tokens))
+    count = run if isinstance(run, float) else 0.0
+    task = task_of(method, fleet.gpus, count, purpose)
+    longest = named.architecture.max_position or task.seq_len
+    length = seq_len or min(task.seq_len, longest)
+    batch = global_batch or task.batch(fleet.gpus, length)
+    training: Fields = {"seq_len": length, "global_batch": batch}
+    training |= _of_hardware(fleet) | {"optimizer": "adamw", "method": method}
+    if method != "full":
+        training["lora"] = {"rank": 16, "targets": "all-linear"}
+    if run is not None:
+        training["tokens"] = run
+    fields: Fields = {"model": named.given, "cluster": fleet.cluster}
+    fields |= {"training": training}
+    fields["framework"] = framework or _first_able(fields, task)
+    given = {"training.seq_len": seq_len, "training.global_batch": global_batch}
+    words = _words(named, fleet, fields, given | {"framework": framework})
+    return OneLine(fields, words)
+
+
+def read_tokens(text: str) -> float | str:
+    """Tokens of a run as people write them.
+
+    Args:
+        text: A number, maybe with k, M, B or T; or `compute-optimal`. [text]
+
+    Returns:
+        Tokens, or `compute-optimal`. [token]
+
+    Raises:
+        BadInputError: The text is neither.
+    """
+    if text.strip() == COMPUTE_OPTIMAL:
+        return COMPUTE_OPTIMAL
+    return token_count(text, "--tokens", f", or {COMPUTE_OPTIMAL}")
+
+
+def token_count(text: str, option: str, more: str = "") -> float:
+    """A number of tokens as people write it.
+
+    Args:
+        text: A number, maybe with k, M, B or T. [text]
+        option: Option of the number, for messages. [text]
+        more: What else the option takes, in words. [text]
+
+    Returns:
+        Tokens. [token]
+
+    Raises:
+        BadInputError: The text is no number above zero.
+    """
+    match = _TOKENS.fullmatch(text.strip().replace(",", ""))
+    count = float(match[1]) * _SCALE[match[2].lower()] if match else 0.0
+    if not 0 < count < inf:
+        raise BadInputError(
+            "is no number of tokens",
+            field=option,
+            value=text,
+            allowed=f"a number as 15T, 300B or 2e9{more}",
+        )
+    return count
+
+
+def _inside(path: str, block: str) -> bool:
+    """True where a dotted path is that of a block, or leads into it."""
+    return path == block or path.startswith(f"{block}.")
+
+
+def _fleet(on: str, network: str | None) -> Fleet:
+    """The cluster, or an error that shows how a count is written."""
+    if network is None and is_file(Path(on)):
+        whole = str(Path(on).resolve())
+        cluster = cluster_named(whole, Path())
+        return Fleet(whole, "", cluster.gpus, cluster.gpu.name)
+    try:
+        return read_fleet(on, network)
+    except UnknownNetworkError as error:
+        field = "--on" if network is None else "--network"
+        allowed = "fabric and rate of a NIC, as 25 GbE, 400G InfiniBand or 4 x HDR"
+        raise BadInputError(str(error), field=field, allowed=allowed) from error
+    except (SpellingError, UnknownNameError) as error:
+        allowed = f"COUNTxGPU or a cluster, as {EXAMPLES}"
+        raise BadInputError(str(error), field="--on", allowed=allowed) from error
+
+
+def _of_hardware(fleet: Fleet) -> Fields:
+    """Compute format that the GPU has."""
+    has_bf16 = catalog.gpu(fleet.gpu).peak_bf16 is not None
+    return {"precision": "bf16" if has_bf16 else "fp16"}
+
+
+def _first_able(fields: Fields, task: Task) -> str:
+    """The first framework of a task that trains the model, else the first of all."""
+    for name in task.frameworks[:-1]:
+        spec = JobSpec.model_validate(fields | {"framework": name})
+        try:
+            refuse_unwritable(resolve(spec, file=ORIGIN, base=Path()))
+        except BadInputError:
+            continue
+        return name
+    return task.frameworks[-1]
+
+
+def _words(
+    named: Named, fleet: Fleet, fields: Fields, given: Mapping[str, object]
+) -> dict[str, str]:
+    """Words for what the user left open."""
+    training = fields["training"]
+    every = {
+        "model": named.told,
+        "cluster": fleet.told,
+        "training.seq_len": f"sequences of {training['seq_len']:,} tokens",
+        "training.global_batch": f"{training['global_batch']:,} sequences a step",
+        "framework": str(fields["framework"]),
+        "training.precision": training["precision"],
+        "training.optimizer": "adamw",
+        "training.lora": "adapters of rank 16 on all linear layers",
+    }
+    if "lora" not in training:
+        del every["training.lora"]
+    return {path: text for path, text in every.items() if text and not given.get(path)}

@@ -1,0 +1,1 @@
+"""Blocks that carry a state along the sequence in place of keys."""

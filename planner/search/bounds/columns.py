@@ -1,0 +1,155 @@
+"""Columns of the table spread over the candidates, for bounds on whole spaces."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.cost.meshes import Floats, Ints
+from planner.cost.reach import Mask
+from planner.cost.table.table import CostTable
+from planner.search.space.blocks import block_work
+from planner.search.space.schedules import COPIES, FOLDS, SPLITS
+from planner.search.space.space import Space
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Table columns spread over the candidates. Times in ns, memory in blocks."""
+
+    p: Ints
+    v: Ints
+    m: Ints
+    most: Ints
+    work: Floats
+    """Forward and backward of the whole model for one micro-batch. [ns]"""
+    back: Floats
+    """Backward of the whole model for one micro-batch. [ns]"""
+    layer: Floats
+    """Cheapest layer: forward and backward; forward alone if backwards split. [ns]"""
+    split: Mask
+    """Weight gradients are operations of their own. [bool]"""
+    folded: Mask
+    """Chunks lie in a V. [bool]"""
+    copies: Ints
+    """Copies of the model that the ranks hold. [1]"""
+    embedding: Floats
+    """Forward and backward of the embedding. [ns]"""
+    head: Floats
+    """Forward and backward of the head. [ns]"""
+    tail: Floats
+    """Mean update of a rank, and the host's work after it. [ns]"""
+    times: tuple[tuple[int, Floats], ...]
+    """(layers, forward and backward) of every layer kind, cheapest menu entry. [ns]"""
+    transient: Floats
+    budget: Floats
+    kinds: tuple[tuple[int, Floats, Floats], ...]
+    """(layers, static, saved) of every layer kind, cheapest menu entry. [block]"""
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Columns of the table by menu entry, then by mesh; the cheapest entry is last."""
+
+    work: Floats
+    back: Floats
+    layer: Floats
+    forward: Floats
+    transient: Floats
+    saved: tuple[Floats, ...]
+    """By layer kind."""
+    both: tuple[Floats, ...]
+    """Forward and backward by layer kind."""
+
+    @classmethod
+    def of(cls, table: CostTable) -> "Folds":
+        """Fold the layer kinds of a table, once for all candidates."""
+        counts = _counts(table).astype(np.float64)
+        both = table.forward + table.backward
+
+        def least(values: Ints) -> Floats:
+            columns = [values.min(axis=0), values.min(axis=(0, 1))[None]]
+            return np.concatenate(columns).astype(np.float64).ravel()
+
+        def summed(values: Ints) -> Floats:
+            columns = [
+                np.tensordot(counts, values, axes=1),
+                np.tensordot(counts, values.min(axis=1), axes=1)[None],
+            ]
+            return np.concatenate(columns).ravel()
+
+        return cls(
+            work=summed(both),
+            back=summed(table.backward),
+            layer=least(both),
+            forward=least(table.forward),
+            transient=least(table.transient),
+            saved=tuple(least(saved[None]) for saved in table.saved),
+            both=tuple(least(times[None]) for times in both),
+        )
+
+
+def columns_of(table: CostTable, space: Space, folds: Folds | None = None) -> Columns:
+    """Spread the columns of a table over candidates.
+
+    Args:
+        table: Priced meshes.
+        space: Candidates on them.
+        folds: The table's layer kinds, folded; made here if absent.
+
+    Returns:
+        Columns of shape (candidates,).
+    """
+    folds = folds or Folds.of(table)
+    mesh, pick = space.mesh, space.menu
+    place = np.where(pick < 0, len(table.menu), pick) * len(table) + mesh
+    split, p, v = SPLITS[space.schedules], table.meshes.pp[mesh], space.vpp
+    copies, counts = COPIES[space.schedules], _counts(table)
+    embedding, head = (
+        (end.forward + end.backward)[mesh].astype(np.float64)
+        for end in (table.embedding, table.head)
+    )
+    back = table.embedding.backward[mesh] + table.head.backward[mesh]
+    extra = block_work(table, p, v, pick, mesh)
+    return Columns(
+        p=p,
+        v=v,
+        m=table.meshes.micro_batches[mesh],
+        most=-(-int(counts.sum()) // (p * v // copies)) + table.extra_layers,
+        work=folds.work[place] + embedding + head + extra,
+        back=folds.back[place] + back,
+        layer=np.where(split, folds.forward[place], folds.layer[place]),
+        split=split,
+        folded=FOLDS[space.schedules],
+        copies=copies,
+        embedding=embedding,
+        head=head,
+        tail=copies * _updates(table)[mesh] / p + table.overhead,
+        times=tuple(
+            (count, both[place])
+            for count, both in zip(counts.tolist(), folds.both, strict=True)
+        ),
+        transient=folds.transient[place],
+        budget=table.budget[mesh].astype(np.float64),
+        kinds=tuple(
+            (count, unit.static[mesh].astype(np.float64), saved[place])
+            for count, unit, saved in zip(
+                counts.tolist(), table.units, folds.saved, strict=True
+            )
+        ),
+    )
+
+
+def _counts(table: CostTable) -> Ints:
+    """Layers of every kind. [1], shape (kinds,)."""
+    counts = np.zeros(len(table.workload.kinds), dtype=np.int64)
+    for kind, count in table.workload.runs:
+        counts[kind] += count
+    return counts
+
+
+def _updates(table: CostTable) -> Floats:
+    """Optimizer of all layers and both ends. [ns], shape (meshes,)."""
+    units = [unit.optimizer for unit in table.units]
+    ends = table.embedding.unit.optimizer + table.head.unit.optimizer
+    updates: Floats = _counts(table) @ np.array(units) + ends * 1.0
+    return updates

@@ -1,0 +1,1 @@
+"""Pages of planner in a browser, served on this machine: the extra `web`."""

@@ -1,0 +1,63 @@
+"""Answer of the page that says why."""
+
+import time
+from collections.abc import Iterator
+
+from planner.api.flow.explain import reasoned
+from planner.api.flow.limits import memory_bytes
+from planner.explanation.neighbours import KEPT
+from planner.search.stop import Stop, under
+from planner.specs.answer.explanation import Explained
+from planner.specs.layouts.layout import Layout
+from planner.specs.reading.read import read_layout
+from planner.web.answers.line import line_of
+from planner.web.answers.plan import ROBUST
+from planner.web.question import Answered, Question
+
+
+def explain_answer(question: Question) -> Answered:
+    """Say why no layout will do, or why the best one wins over a given one.
+
+    Args:
+        question: The question. [-]
+
+    Returns:
+        Reasons, and the layouts next to the best to ask about. [-]
+
+    Raises:
+        BadInputError: A field is wrong, or the layout is not legal.
+    """
+    line, layout = line_of(question), question.get("layout")
+    stop = Stop(time.monotonic() + question.seconds, memory_bytes(question.memory))
+    own = read_layout(layout) if layout else None
+    robust = (question.get("robust") or ROBUST) == "on"
+    job = line.job()
+    with under(stop):
+        found = reasoned(job, own, time_limit=stop.left, robust=robust)
+    return Answered(
+        page=found.page(),
+        json=found.answer.model_dump_json(by_alias=True, indent=2),
+        job=line.text(),
+        assumed=line.assumed,
+        more=dict(_next(found.answer)),
+    )
+
+
+def _next(answer: Explained) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Layouts next to the best that are legal: words, and the layout's short form."""
+    if answer.best is None:
+        return
+    best = answer.best.layout
+    legal = [each.change for each in answer.neighbours if each.legal]
+    for axis in KEPT:
+        own = axis.of(best) if axis.is_degree or axis.name == "micro_batch" else None
+        for value in (own // 2, 2 * own) if isinstance(own, int) else ():
+            words = f"{axis.told} {value}"
+            if any(change.startswith(f"{words} instead") for change in legal):
+                yield words, (_short(best, axis.name, value),)
+
+
+def _short(best: Layout, changed: str, value: int) -> str:
+    """The best layout with one degree changed, all else left open."""
+    degrees = {axis.name: axis.of(best) for axis in KEPT if axis.name != "dp"}
+    return ",".join(f"{name}={it}" for name, it in (degrees | {changed: value}).items())

@@ -1,0 +1,86 @@
+"""The job of a form: one line, as the command line reads it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+from planner.job.loading import Job, as_read
+from planner.job.one_line import ORIGIN, job_of
+from planner.models import preset_names
+from planner.specs.job import JobSpec
+from planner.specs.reading.escape import yaml_text
+from planner.specs.reading.read import assigned, portable
+from planner.web.question import Question
+
+Method = Literal["full", "lora", "qlora"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A job that a form describes.
+
+    Attributes:
+        spec: The job. [-]
+        assumed: Words for what the form leaves open. [text]
+    """
+
+    spec: JobSpec
+    assumed: tuple[str, ...]
+
+    def unasked(self) -> Job:
+        """The job without a look at its names.
+
+        Returns:
+            The job. [-]
+        """
+        return as_read(self.spec, ORIGIN, Path(), None)
+
+    def job(self) -> Job:
+        """Look up the names of the job.
+
+        Returns:
+            The job. [-]
+
+        Raises:
+            BadInputError: A name is wrong.
+        """
+        return self.unasked().asking(self.spec)
+
+    def text(self) -> str:
+        """Write the job as a file that any command takes.
+
+        Returns:
+            Fields below what is assumed. [YAML]
+        """
+        head = [f"Assumed: {'; '.join(self.assumed)}"] if self.assumed else []
+        return yaml_text(portable(self.spec, Path(), preset_names()), head)
+
+
+def line_of(question: Question, on: str | None = None) -> Line:
+    """Read the job of a form.
+
+    Args:
+        question: The question. [-]
+        on: GPUs in place of the form's. [text]
+
+    Returns:
+        The job. [-]
+
+    Raises:
+        BadInputError: Model, GPUs, network or tokens are unknown.
+    """
+    made = job_of(
+        question.get("model"),
+        on or question.get("on"),
+        method=cast("Method", question.get("method") or "full"),
+        seq_len=_number(question.get("seq_len")),
+        global_batch=_number(question.get("global_batch")),
+        framework=question.get("framework") or None,
+        tokens=question.get("tokens") or None,
+        network=question.get("network") or None,
+    )
+    return Line(assigned(made.fields, [], Path(), ORIGIN), made.told())
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text else None

@@ -1,0 +1,1 @@
+"""Processes that answer questions, in limits."""

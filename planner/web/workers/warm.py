@@ -1,0 +1,28 @@
+"""Modules and facts that every worker needs: read once, shared by all forks.
+
+The process that workers are forked from imports this module.
+"""
+
+from planner.api.flow import explain as _explain
+from planner.api.flow.plan import phases_to_plan, planned
+from planner.api.given import looked_up
+from planner.job.one_line import job_of
+from planner.models import preset_hub_ids, preset_names
+from planner.report import pages as _pages
+from planner.search.stop import Stop
+from planner.web.workers import work as _work
+
+NEEDED = (_explain, _pages, _work)
+"""Rooms that answers come from."""
+
+
+def warm() -> None:
+    """Plan a small job, so that tables that never change are read."""
+    preset_names()
+    preset_hub_ids()
+    job = job_of("llama-3.2-1b", "8xh100").fields
+    phases = phases_to_plan(looked_up(job, None, None))
+    planned(phases, top=1, stop=Stop(), robust=False, told=lambda _: None).page(0.0)
+
+
+warm()

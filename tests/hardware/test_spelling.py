@@ -1,0 +1,185 @@
+"""People's spelling of GPUs and networks, and what is refused by its name."""
+
+from pathlib import Path
+
+import pytest
+from each import each
+
+from hardware import catalog
+from hardware.catalog import resolve_cluster
+from hardware.fleets import ClusterSpec
+from hardware.specs import GpuSpec
+from hardware.spelling import SpellingError, read_fleet
+from hardware.spelling.gpus import gpu_called
+from hardware.spelling.networks import network_called
+from hardware.spelling.words import words
+
+READ = {
+    "8xH100": ("1 x dgx-h100", 8),
+    "8 H100 SXM": ("1 x dgx-h100", 8),
+    "H100:8": ("1 x dgx-h100", 8),
+    "2x8xh100": ("2 x dgx-h100", 16),
+    "64 x MI300X": ("8 x hgx-mi300x", 64),
+    "8 x AMD Instinct MI355X": ("1 x hgx-mi355x", 8),
+    "4x4090": ("1 x workstation-rtx-4090-4", 4),
+    "4090 x 2": ("1 x workstation-rtx-4090-2", 2),
+    "1x RTX4090 24GB": ("1 x workstation-rtx-4090-1", 1),
+    "8xa100-80gb": ("1 x dgx-a100-80gb", 8),
+    "8xNVIDIA-A100-SXM4-40GB": ("1 x dgx-a100-40gb", 8),
+    "2 nodes of 8 A100-40 over 25 GbE": ("2 x dgx-a100-40gb over ethernet-25", 16),
+    "16,384 x h100": ("2048 x dgx-h100", 16384),
+    "1000xh100": ("125 x dgx-h100", 1000),
+    "8xgb200": ("2 x gb200-nvl72", 8),
+    "2 x gb200-nvl72": ("36 x gb200-nvl72", 144),
+    "512 Gaudi 2": ("64 x hls-gaudi2", 512),
+    "8xh100 pcie": ("2 x h100-pcie-4", 8),
+    "4 dgx-h100": ("4 x dgx-h100", 32),
+    "llama3-h100-16k": ("llama3-h100-16k", 16384),
+    "4xh100": ("1 x dgx-h100, 4 of 8 GPUs", 4),
+    "12xh100": ("2 x dgx-h100, 6 of 8 GPUs", 12),
+}
+"""Text to the name of the cluster and its GPUs. [1]"""
+REFUSED = {
+    "m3 max": "a Mac .* nearest: rtx-4090",
+    "4xTPU v5e": "a TPU .* nearest: h100-sxm5-80gb",
+    "v5p-128": "a TPU",
+    "16xtrn2": "Trainium",
+    "8xP100": "too old .* nearest: v100",
+    "4xT4": "a Turing GPU .* nearest: l4",
+    "8xmi250x": "count GCDs",
+    "8xh1000": "nearest: h100",
+    "8x rtx 6000": "any of rtx-6000-ada, rtx-pro-6000-blackwell",
+    "h100": "no count of GPUs",
+    "0xh100": "a count is 1 to",
+    "20xh100": "nearest: 16x or 24x, .* '4 nodes of 5'",
+    "2 nodes of 16 h100": "has 8 GPUs; given 16",
+    "llama3-h100-15k": "nearest clusters: llama3-h100-16k",
+}
+NETWORKS = {
+    "25 GbE": ("ethernet-25", 1),
+    "10gbe": ("ethernet-10", 1),
+    "NDR": ("ib-ndr", None),
+    "HDR InfiniBand": ("ib-hdr", None),
+    "400G IB": ("ib-ndr", None),
+    "4 x 100G RoCE": ("roce-100", 4),
+    "EFA 400": ("efa-400", None),
+    "Omni-Path": ("omni-path-100", None),
+}
+"""Text to a link, and to NICs of a node where the text says. [1]"""
+GPUS = [catalog.gpu(name) for name in catalog.names("gpus")]
+
+
+@each("text", READ)
+def test_a_count_is_read(text: str) -> None:
+    fleet = read_fleet(text)
+    name = fleet.cluster if isinstance(fleet.cluster, str) else fleet.cluster["name"]
+    assert (name, fleet.gpus) == READ[text]
+
+
+@each("text", REFUSED)
+def test_what_cannot_be_read_is_refused_with_what_is_nearest(text: str) -> None:
+    with pytest.raises(SpellingError, match=REFUSED[text]):
+        read_fleet(text)
+
+
+@each("text", NETWORKS)
+def test_a_network_is_read(text: str) -> None:
+    found = network_called(text)
+    assert (found.nic, found.nics) == NETWORKS[text]
+
+
+@pytest.mark.parametrize("text", ["400 Gb/s", "1 GbE", "carrier pigeon"])
+def test_a_network_that_is_none_or_several_is_refused(text: str) -> None:
+    with pytest.raises(SpellingError, match=r"roce-400|ethernet-10"):
+        network_called(text)
+
+
+def test_a_network_is_given_once() -> None:
+    with pytest.raises(SpellingError, match="given twice"):
+        read_fleet("16xh100 over NDR", "25 GbE")
+
+
+@each("gpu", GPUS)
+def test_names_of_a_gpu_mean_it_alone(gpu: GpuSpec) -> None:
+    assert all(gpu_called(name) == gpu for name in (gpu.name, *gpu.called))
+
+
+@each("gpu", GPUS)
+def test_usual_nodes_have_the_gpu_and_grow(gpu: GpuSpec) -> None:
+    nodes = [catalog.node(name) for name in gpu.usual_nodes]
+    assert {node.gpu for node in nodes} <= {gpu.name}
+    sizes = [node.gpus_per_node for node in nodes]
+    assert sizes == sorted(set(sizes))
+
+
+def test_every_gpu_is_named_by_a_count_or_refused_with_a_reason_that_is_data() -> None:
+    reasons = {f"{one.name} cannot be planned: {one.why}" for one in words().refused}
+    refused, counted = {}, set()
+    for gpu in GPUS:
+        try:
+            fleet = read_fleet(f"2x{gpu.name}")
+        except SpellingError as error:
+            refused[gpu.name] = str(error).rpartition("; nearest")[0]
+        else:
+            assert (fleet.gpu, fleet.gpus) == (gpu.name, 2)
+            counted.add(gpu.name)
+    assert {*refused.values()} <= reasons
+    assert {*refused} == {"rtx-2080-ti", "t4"}
+    assert {"a30-24gb", "a100-pcie-40gb", "v100-pcie-16gb"} <= counted
+
+
+def test_a_gpu_of_one_s_own_without_a_node_is_refused(tmp_path: Path) -> None:
+    lines = (catalog.folder("gpus") / "a30-24gb.yaml").read_text().splitlines()
+    own = [line for line in lines if "usual_nodes" not in line]
+    own = ["name: mine-24gb" if line.startswith("name:") else line for line in own]
+    (tmp_path / "gpus").mkdir()
+    (tmp_path / "gpus" / "mine-24gb.yaml").write_text("\n".join(own))
+    catalog.overlay(tmp_path)
+    try:
+        with pytest.raises(SpellingError, match="no usual node of mine-24gb"):
+            read_fleet("8xmine-24gb")
+    finally:
+        catalog.overlay(None)
+
+
+def test_gpus_without_a_usual_node_are_in_no_node() -> None:
+    lone = {gpu.name for gpu in GPUS if not gpu.usual_nodes}
+    assert not lone & {catalog.node(name).gpu for name in catalog.names("nodes")}
+
+
+def test_what_is_nearest_to_the_refused_is_there() -> None:
+    assert {r.nearest for r in words().refused} <= set(catalog.names("gpus"))
+
+
+def test_part_of_a_node_has_its_share_of_the_node() -> None:
+    """Four of eight GPUs: half the NICs, half the host's memory, a domain of four."""
+    spec = ClusterSpec(name="half", node="dgx-h100", nodes=2, gpus_per_node=4)
+    half, whole = resolve_cluster(spec).node, catalog.node("dgx-h100")
+    assert (half.gpus_per_node, half.scale_up_domain, half.nics_per_node) == (4, 4, 4)
+    assert half.host_memory == (whole.host_memory or 0) / 2
+    assert resolve_cluster(spec).gpus == 8
+    assert ClusterSpec.model_validate_json(spec.model_dump_json()) == spec
+
+
+def test_a_cluster_may_have_other_nics_than_its_nodes() -> None:
+    changed = {"nic": "ethernet-25", "nics_per_node": 1}
+    spec = ClusterSpec(name="slow", node="dgx-h100", nodes=2, **changed)
+    assert resolve_cluster(spec).nic_share == 25e9 / 8 / 8
+    assert "nic" not in ClusterSpec(name="x", node="dgx-h100", nodes=2).model_dump()
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"gpus_per_node": 16}, "a dgx-h100 has 8 GPUs; given 16"),
+        ({"nic": "nvlink4"}, "a scale-out link is needed"),
+    ],
+)
+def test_what_a_node_cannot_have_is_refused(
+    changed: dict[str, object], message: str
+) -> None:
+    spec = ClusterSpec.model_validate(
+        {"name": "x", "node": "dgx-h100", "nodes": 2, **changed}
+    )
+    with pytest.raises(ValueError, match=message):
+        resolve_cluster(spec)

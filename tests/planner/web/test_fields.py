@@ -1,0 +1,102 @@
+"""Forms: values are kept, faults stand at their field, no path gets through."""
+
+import shlex
+
+import pytest
+from hostile import PAYLOADS
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.web.commands import command_of
+from planner.web.fields import FORMS, PATHLIKE, read_form
+from planner.web.store import Store
+
+JOB = [("model", "llama-3.1-8b"), ("on", "8xh100")]
+
+
+def test_a_form_keeps_every_value_and_marks_the_wrong_ones() -> None:
+    form = read_form("plan", [*JOB, ("seq_len", "many"), ("method", "magic")])
+    assert form.values["seq_len"] == "many"
+    assert sorted(form.faults) == ["method", "seq_len"]
+    assert not form.ready
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/etc/passwd", "~/job.yaml", "../config.json", "./x", "a\\b", "http://host/x"],
+)
+@pytest.mark.parametrize("field", ["model", "on", "network", "layout"])
+def test_a_path_is_no_name(field: str, path: str) -> None:
+    given = dict(JOB) | {field: path}
+    assert field in read_form("memory", list(given.items())).faults
+
+
+def test_names_of_people_are_no_paths() -> None:
+    names = ("Qwen/Qwen2.5-7B", "2 nodes of 8 A100-40 over 25 GbE", "64 x MI300X")
+    assert [name for name in names if PATHLIKE.search(name)] == []
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_read_again_from_its_own_address(text: str) -> None:
+    """What the user wrote comes back from the address, whatever it is."""
+    from urllib.parse import parse_qsl  # noqa: PLC0415
+
+    form = read_form("plan", [*JOB, ("tokens", text)])
+    again = read_form("plan", parse_qsl(form.query, keep_blank_values=True))
+    assert again == form
+
+
+def test_a_form_says_its_command() -> None:
+    more = [("method", "lora"), ("seq_len", "2048"), ("network", "25 GbE")]
+    words = shlex.split(command_of(read_form("plan", [*JOB, *more])))
+    assert words[:6] == ["planner", "plan", "--model", "llama-3.1-8b", "--on", "8xh100"]
+    assert words[6:10] == ["--method", "lora", "--seq-len", "2048"]
+    assert words[10:] == ["--network", "25 GbE"]
+
+
+@pytest.mark.parametrize("text", PAYLOADS)
+def test_a_command_is_one_word_for_each_value(text: str) -> None:
+    form = read_form("plan", [("model", text), ("on", "8xh100")])
+    if form.ready:
+        assert form.values["model"] in shlex.split(command_of(form))
+
+
+def test_knobs_take_over_the_gpus_of_other_pages() -> None:
+    form = read_form("what-if", JOB)
+    assert (form.values["count"], form.values["gpu"][:4]) == ("8", "h100")
+    assert ("on", f"8x{form.values['gpu']}") in form.asked
+
+
+def test_a_comparison_keeps_prices_with_their_clusters() -> None:
+    given = [("model", "llama-3.1-8b"), ("on", "8xh100"), ("price", "")]
+    given += [("on", "8xh200"), ("price", "3 USD/GPU-h")]
+    form = read_form("compare", given)
+    assert form.ready
+    assert form.clusters == (("8xh100", ""), ("8xh200", "3 USD/GPU-h"))
+    assert "on0" in read_form("compare", [("model", "llama-3.1-8b")]).faults
+
+
+def test_every_option_of_a_form_is_one_of_its_command() -> None:
+    import typer  # noqa: PLC0415
+
+    from planner.cli import app  # noqa: PLC0415
+
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    named = {
+        "plan": "plan",
+        "what-if": "plan",
+        "memory": "memory",
+        "explain": "explain",
+    }
+    for kind, command in named.items():
+        known = {word for p in commands[command].params for word in p.opts}
+        assert {f.option for f in FORMS[kind] if f.option} <= known
+
+
+def test_a_store_drops_what_was_not_asked_for_longest() -> None:
+    store = Store[int](2)
+    store.put("a", 1)
+    store.put("b", 2)
+    assert store.get("a") == 1
+    store.put("c", 3)
+    assert [store.get(key) for key in "abc"] == [1, None, 3]
