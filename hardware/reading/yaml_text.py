@@ -48,7 +48,8 @@ def parse_yaml(text: str) -> Any:
     except (DuplicateKeyError, NestingError):
         raise
     except yaml.YAMLError:
-        # The slow parser names the place of an error better.
+        # The slow parser names the place of an error better; it nests by recursion.
+        _check(yaml.parse(text, Loader=yaml.SafeLoader))
         return yaml.safe_load(text)
 
 
