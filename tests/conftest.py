@@ -26,7 +26,7 @@ LONG = (
     "test_all_rows_are_priced_as_the_shipped_figures_say",
 )
 """Tests of a minute and more: they start first, so that workers end together. [text]"""
-for name in ("fast", "thorough"):
+for name in ("fast", "gate", "thorough"):
     settings.register_profile(
         name,
         deadline=None,

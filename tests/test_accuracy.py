@@ -62,6 +62,7 @@ def test_the_subset_is_large_and_of_many_sources() -> None:
     assert len({row["source"] for row in recorded().values()}) >= 12
 
 
+@pytest.mark.slow
 def test_no_row_lost_its_price() -> None:
     lost = [row.id for row in priced().values() if row.status != "ok"]
     assert lost == []

@@ -63,6 +63,7 @@ def alive(pid: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_a_failure_says_why(tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("model: no-such-model\n")

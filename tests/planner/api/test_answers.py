@@ -146,6 +146,7 @@ def test_another_error_of_a_callback_is_the_caller_s_own(
         planner.plan(fields, on_progress=told)
 
 
+@pytest.mark.slow
 def test_rows_are_validated_and_fitted_to(tmp_path: Path) -> None:
     file, out = tmp_path / "rows.yaml", tmp_path / "own.yaml"
     file.write_text(yaml.safe_dump([changed(), {"id": "broken"}]))

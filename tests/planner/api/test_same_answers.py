@@ -59,6 +59,7 @@ def untimed(text: str) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.slow
 def test_a_plan_and_its_launch_files(job: str, tmp_path: Path) -> None:
     own, told = tmp_path / "own", tmp_path / "told"
     result = planner.plan(job, set=CHANGES)
@@ -87,6 +88,7 @@ def test_the_memory_of_a_server(tmp_path: Path) -> None:
     assert untimed(planner.memory(SERVING).to_json()) == printed("memory", file)
 
 
+@pytest.mark.slow
 def test_limits_that_contradict_each_other_are_an_answer_of_explain(job: str) -> None:
     """The command prints the answer too, and leaves with 2."""
     answer = planner.explain(job, set={"search": {"tp": 3}})

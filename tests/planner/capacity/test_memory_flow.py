@@ -55,6 +55,7 @@ def test_a_given_layout_holds_what_a_prediction_says() -> None:
     assert found.memory == predict(workload, read_layout(layout)).estimate.memory
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_method")
 def test_without_a_layout_the_most_frugal_one_is_judged_and_said() -> None:
     (workload,) = resolve(spec(), file="a test", base=Path())
@@ -65,6 +66,7 @@ def test_without_a_layout_the_most_frugal_one_is_judged_and_said() -> None:
     assert any("most frugal" in told for told in found.assumptions)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_method")
 def test_the_largest_micro_batch_fits_and_one_more_does_not() -> None:
     layout = "dp=4,zero_stage=3,recompute=none"
@@ -75,6 +77,7 @@ def test_the_largest_micro_batch_fits_and_one_more_does_not() -> None:
         assert fits(changed, global_batch=size * 4 * 16) is expected
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_method")
 def test_the_longest_sequence_fits_and_a_longer_one_does_not() -> None:
     layout = "tp=2,cp=2,dp=1,recompute=full"
@@ -85,6 +88,7 @@ def test_the_longest_sequence_fits_and_a_longer_one_does_not() -> None:
     assert not fits(layout, seq_len=most + 64)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_method")
 def test_nothing_fits_on_a_card_that_is_too_small() -> None:
     found = answer(model="llama-3.1-70b", cluster="rtx-4090-1")
@@ -94,6 +98,7 @@ def test_nothing_fits_on_a_card_that_is_too_small() -> None:
     assert found.gpus_needed > 1
 
 
+@pytest.mark.slow
 def test_every_method_is_answered_and_the_jobs_own_comes_first() -> None:
     found = answer(method="lora", optimizer="sgd-momentum", cluster="rtx-4090-1")
     ways = [(way.method, way.optimizer, way.offloaded) for way in found.methods]
@@ -112,6 +117,7 @@ def test_offload_is_not_asked_about_where_the_job_rules_it_out() -> None:
     assert [way.offloaded for way in found.methods].count(True) == 0
 
 
+@pytest.mark.slow
 def test_a_larger_model_than_the_largest_does_not_fit() -> None:
     (job,) = resolve(
         spec(cluster="rtx-4090-1", method="qlora"), file="a test", base=Path()
@@ -127,6 +133,7 @@ def test_a_larger_model_than_the_largest_does_not_fit() -> None:
         assert held is None or not held.fits
 
 
+@pytest.mark.slow
 def test_the_given_layout_is_kept_for_other_models() -> None:
     """Eight stages hold no model of fewer layers; eight heads split no further."""
     (workload,) = resolve(

@@ -136,6 +136,7 @@ def test_groups_that_serve_fill_nodes_or_divide_one(model: str, cluster: str) ->
         assert found.nodes_needed == -(-gpus // per_node)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_method")
 def test_training_counts_whole_nodes_and_says_so() -> None:
     def needed(cluster: str) -> tuple[int | None, int | None, str]:

@@ -48,6 +48,7 @@ def test_an_unknown_architecture_is_planned_on_request_alone(job: str) -> None:
     assert "not understood and left out: laser_rank" in " ".join(told.stdout.split())
 
 
+@pytest.mark.slow
 def test_memory_takes_the_family_too(job: str) -> None:
     told = run("memory", job, "--as", "llama")
     assert "planned as llama" in " ".join(told.stdout.split())

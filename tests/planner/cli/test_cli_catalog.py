@@ -32,6 +32,7 @@ def test_a_kind_has_a_row_for_each_of_its_names(kind: str) -> None:
     assert [name for name in kind_names(kind) if name not in rows] == []
 
 
+@pytest.mark.slow
 @each(("kind", "name"), ENTRIES[::10])
 def test_an_entry_shows_its_name_and_its_json_holds_it(kind: str, name: str) -> None:
     check_entry(kind, name)

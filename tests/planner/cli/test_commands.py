@@ -54,6 +54,7 @@ def test_the_version_is_printed() -> None:
     assert run("--version").stdout == f"planner {__version__}\n"
 
 
+@pytest.mark.slow
 def test_python_m_planner_is_the_same_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "planner", "--version"],
@@ -202,6 +203,7 @@ def test_output_to_a_pipe_is_plain_and_100_columns_wide() -> None:
     assert lines == [line.rstrip() for line in lines]
 
 
+@pytest.mark.slow
 def test_every_field_of_the_interface_is_read(tmp_path: Path) -> None:
     """A spec with all fields, and a layout as `plan --json` writes it."""
     done = run("plan", "llama-3-8b-8-a100", "--json", "-")
@@ -249,6 +251,7 @@ OPEN_JOB: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", some(("full", "lora"), 2))
 def test_a_plan_of_chosen_settings_is_priced_the_same_again(
     tmp_path: Path, method: str
@@ -274,6 +277,7 @@ def test_a_plan_of_chosen_settings_is_priced_the_same_again(
         assert told["estimate"][figure] == plan["estimate"][figure]
 
 
+@pytest.mark.slow
 def test_the_settings_of_every_plan_are_told(tmp_path: Path) -> None:
     file, told = tmp_path / "job.yaml", tmp_path / "plan.json"
     file.write_text(yaml.safe_dump(OPEN_JOB))

@@ -38,6 +38,7 @@ def test_json_has_the_fields_of_the_schema(tmp_path: Path) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_the_report_says_what_people_ask(tmp_path: Path) -> None:
     done = run(written(tmp_path, candidates=up_to(4)), "--deadline", "9 h")
     text = " ".join(done.stdout.split())
@@ -48,6 +49,7 @@ def test_the_report_says_what_people_ask(tmp_path: Path) -> None:
     assert "each candidate; the gap says" in text
 
 
+@pytest.mark.slow
 def test_jobs_are_compared_on_their_own_clusters(tmp_path: Path) -> None:
     """Two SPECs; what tells the jobs apart is said."""
     for name, batch in (("one", 96), ("two", 192)):
@@ -60,6 +62,7 @@ def test_jobs_are_compared_on_their_own_clusters(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_deadline_turns_the_file_round(tmp_path: Path) -> None:
     """The budget of the file stays as a check."""
     file = written(tmp_path, candidates=up_to(4)[:1], budget="1 kUSD")
@@ -144,6 +147,7 @@ def test_an_unknown_file_names_the_nearest() -> None:
     assert "405b-100-million-usd" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_does_not_answer_is_one_message(tmp_path: Path) -> None:
     """Dask that is not installed is one as well."""
     with socket.socket() as free:

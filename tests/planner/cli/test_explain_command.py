@@ -18,6 +18,7 @@ def run(*arguments: str) -> tuple[int, str, str]:
     return done.exit_code, " ".join(done.stdout.split()), done.stderr
 
 
+@pytest.mark.slow
 def test_a_job_that_cannot_fit_leaves_with_3_and_says_what_helps() -> None:
     code, out, error = run(CARDS, "--time-limit", "30")
     assert code == 3
@@ -26,6 +27,7 @@ def test_a_job_that_cannot_fit_leaves_with_3_and_says_what_helps() -> None:
     assert "no legal layout fits" in error
 
 
+@pytest.mark.slow
 def test_a_job_without_a_legal_layout_leaves_with_2_and_prints_pure_json() -> None:
     job = ("--set", "search.tp=3", "--set", "search.pp=1", "--time-limit", "10")
     done = CliRunner().invoke(app, ["explain", CARDS, *job, "--json", "-"])

@@ -28,6 +28,7 @@ def test_a_line_its_saved_job_and_stdin_have_one_answer(tmp_path: Path) -> None:
     assert asked("predict", "-", stdin=job.read_text()) == line
 
 
+@pytest.mark.slow
 def test_a_saved_job_leads_to_its_files_from_anywhere(tmp_path: Path) -> None:
     """Relative paths are whole in the copy, and assignments are put in."""
     config = {"model": "config.json", "cluster": "c.yaml"}
@@ -44,6 +45,7 @@ def test_a_saved_job_leads_to_its_files_from_anywhere(tmp_path: Path) -> None:
     assert yaml.safe_load(copy.read_text())["training"]["seq_len"] == 64
 
 
+@pytest.mark.slow
 def test_assumptions_stand_below_the_answer() -> None:
     done = CliRunner().invoke(app, ["memory", *LINE, "--seq-len", "1024"])
     answer, head, assumed = done.stdout.partition("Assumed, where the line")

@@ -139,6 +139,7 @@ def test_a_large_job_keeps_its_limits(space: str) -> None:
     assert row.within(10.0, GIB), row
 
 
+@pytest.mark.slow
 def test_a_full_device_and_a_closed_stdout_are_no_bugs() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

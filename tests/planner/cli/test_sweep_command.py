@@ -33,6 +33,7 @@ def answer(kept: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_every_combination_is_there_in_order(answer: dict[str, Any]) -> None:
     assert answer["schema"] == "planner/sweep@1"
     values = [tuple(cell["values"].values()) for cell in answer["cells"]]
@@ -40,6 +41,7 @@ def test_every_combination_is_there_in_order(answer: dict[str, Any]) -> None:
     assert {cell["status"] for cell in answer["cells"]} == {"optimal"}
 
 
+@pytest.mark.slow
 def test_a_cell_is_the_plan_of_its_values(answer: dict[str, Any]) -> None:
     cell = answer["cells"][1]
     sets = (*FEW, "--set", "training.global_batch=8", "--set", "search.zero_stage=[2]")
@@ -48,12 +50,14 @@ def test_a_cell_is_the_plan_of_its_values(answer: dict[str, Any]) -> None:
     assert cell["plan"]["estimate"] == best["estimate"]
 
 
+@pytest.mark.slow
 def test_finished_cells_are_read_again(answer: dict[str, Any], kept: Path) -> None:
     assert len(list(kept.iterdir())) == len(answer["cells"])
     done = run("sweep", JOB, *FEW, *OVER, "--resume", str(kept), "--json", "-")
     assert json.loads(done.stdout)["cells"] == answer["cells"]
 
 
+@pytest.mark.slow
 def test_the_table_and_the_page_have_every_row(
     answer: dict[str, Any], kept: Path, tmp_path: Path
 ) -> None:
@@ -94,6 +98,7 @@ def test_a_sweep_over_nothing_is_refused(over: str, message: str) -> None:
     assert message in " ".join(done.stderr.split())
 
 
+@pytest.mark.slow
 def test_python_gives_the_same_answer(answer: dict[str, Any], kept: Path) -> None:
     found = planner.sweep(
         JOB,

@@ -78,6 +78,7 @@ def test_a_dash_prints_json_and_nothing_else() -> None:
     assert json.loads(done.stdout)["schema"] == "planner/validation@1"
 
 
+@pytest.mark.slow
 def test_a_search_reports_the_gain_that_the_plan_claims(tmp_path: Path) -> None:
     rows = (ROWS / "torchtitan.yaml").read_text().split("\n- id:")
     file = tmp_path / "rows.yaml"

@@ -74,6 +74,7 @@ def test_a_slow_machine_gives_the_same_answer(
     assert all(one.settled for one in slow.candidates)
 
 
+@pytest.mark.slow
 def test_little_work_is_told_and_wins_nothing(file: Path, proven: Comparison) -> None:
     """In the answer, in the text and on the page; and the same each time."""
     little = asked(file, work=1.0)

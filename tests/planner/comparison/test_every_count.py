@@ -110,6 +110,7 @@ def between(values: list[float], share: float) -> float:
     return low * 0.98 + share * (high * 1.02 - low * 0.98)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=examples(12),
     deadline=None,

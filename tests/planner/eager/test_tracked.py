@@ -30,6 +30,7 @@ def alone(case: EagerCase) -> bool:
     return case.zero == 0 and case.tp == 1 and case.pp == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", HALVES, ids=["first", "second"])
 @each("name", TRUTHS)
 def test_the_peak_is_the_tracked_one(name: str, half: set[str]) -> None:

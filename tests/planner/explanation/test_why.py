@@ -47,6 +47,7 @@ def neighbour(told: Explained, start: str) -> Neighbour:
     return next(each for each in told.neighbours if each.change.startswith(start))
 
 
+@pytest.mark.slow
 def test_the_best_plan_is_that_of_a_search(told: Explained) -> None:
     best = optimize(JOB.workloads, top=1).plans[0]
     assert told.feasible
@@ -55,6 +56,7 @@ def test_the_best_plan_is_that_of_a_search(told: Explained) -> None:
     assert told.left_out == ()
 
 
+@pytest.mark.slow
 def test_a_neighbour_is_priced_as_predict_prices_it(told: Explained) -> None:
     """Word by word from its degrees, not by the code that made it."""
     assert told.best is not None
@@ -76,6 +78,7 @@ def test_a_neighbour_is_priced_as_predict_prices_it(told: Explained) -> None:
         )
 
 
+@pytest.mark.slow
 def test_no_neighbour_inside_the_limits_beats_a_proven_best(told: Explained) -> None:
     assert told.status == "optimal"
     inside = [n for n in told.neighbours if n.fits and "outside" not in n.effect]
@@ -83,12 +86,14 @@ def test_no_neighbour_inside_the_limits_beats_a_proven_best(told: Explained) -> 
     assert all(n.slower is not None and n.slower >= -1e-9 for n in inside)
 
 
+@pytest.mark.slow
 def test_a_neighbour_that_is_not_legal_says_why(told: Explained) -> None:
     refused = [each for each in told.neighbours if not each.legal]
     assert all(each.effect.startswith("not legal: ") for each in refused)
     assert all(each.step_time_s is None for each in refused)
 
 
+@pytest.mark.slow
 def test_a_neighbour_ties_where_it_is_within_the_error_of_comparing(
     told: Explained,
 ) -> None:
@@ -142,6 +147,7 @@ def test_the_robust_plan_is_explained_in_place_of_the_fastest() -> None:
     assert all(price.step_time_s <= fastest for price in answer.limits)
 
 
+@pytest.mark.slow
 def test_a_plan_at_risk_is_told_the_price_of_a_safe_one() -> None:
     job = case(
         {"pp": 1, "cp": 1, "micro_batch": {"max": 2}},
@@ -160,6 +166,7 @@ def test_a_plan_at_risk_is_told_the_price_of_a_safe_one() -> None:
     assert float(slower[1]) == pytest.approx(100 * safe[0].slower, abs=0.06)
 
 
+@pytest.mark.slow
 def test_a_safe_plan_has_no_price(told: Explained) -> None:
     assert told.best is not None
     assert (told.safe == "") == (told.best.estimate.memory.verdict == "fits")
@@ -215,6 +222,7 @@ def test_only_plans_as_fast_as_a_known_step_are_sought() -> None:
     assert none.objective.bound == pytest.approx(best.objective.bound, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_limit_costs_what_a_search_without_it_saves(told: Explained) -> None:
     assert told.best is not None
     step = told.best.estimate.step_time_s.value
@@ -225,6 +233,7 @@ def test_a_limit_costs_what_a_search_without_it_saves(told: Explained) -> None:
     assert all(price.gain >= 0 for price in told.limits)
 
 
+@pytest.mark.slow
 def test_better_machines_are_priced_on_the_same_plan(told: Explained) -> None:
     assert told.best is not None
     step = told.best.estimate.step_time_s.value
@@ -256,6 +265,7 @@ def test_what_is_better_of_a_machine_is_nothing_else() -> None:
     assert gemm.efficiency == pytest.approx(1.01 * before)
 
 
+@pytest.mark.slow
 def test_every_rank_is_bound_by_something_that_it_has(told: Explained) -> None:
     assert told.best is not None
     stages = told.best.estimate.memory.stages
@@ -266,6 +276,7 @@ def test_every_rank_is_bound_by_something_that_it_has(told: Explained) -> None:
         assert (each.resource == "memory") == full
 
 
+@pytest.mark.slow
 def test_no_point_of_a_front_is_beaten_and_memory_is_what_it_says(
     told: Explained,
 ) -> None:
@@ -284,6 +295,7 @@ def test_no_point_of_a_front_is_beaten_and_memory_is_what_it_says(
         assert faster.gpus > slower.gpus
 
 
+@pytest.mark.slow
 def test_a_given_layout_is_told_its_gain_and_the_fewest_changes(
     told: Explained,
 ) -> None:
@@ -317,6 +329,7 @@ def after(layout: str, changes: Sequence[str]) -> str:
     return ",".join(f"{name}={value}" for name, value in fields.items())
 
 
+@pytest.mark.slow
 def test_all_changes_together_are_the_best_plan(told: Explained) -> None:
     (workload,) = JOB.workloads
     given = predict(workload, read_layout(GIVEN))

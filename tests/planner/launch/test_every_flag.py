@@ -183,6 +183,7 @@ def test_weights_in_4_bits_that_train_are_refused() -> None:
         read_accelerate({"c.yaml": text, "a.yaml": PLACES})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_every_argument_of_megatron_is_read_told_or_harmless(version: str) -> None:
     base = ["--num-layers 8", "--hidden-size 512", "--micro-batch-size 2"]

@@ -136,6 +136,7 @@ def test_bad_input_is_named(
     assert told in done.output
 
 
+@pytest.mark.slow
 def test_an_answer_without_a_plan_is_refused(
     pair: tuple[planner.Result, planner.Result],
 ) -> None:

@@ -34,6 +34,7 @@ def offload_of(result: Result) -> Offload:
     return result.plans[0].layout.offload
 
 
+@pytest.mark.slow
 def test_offload_is_chosen_where_only_it_fits() -> None:
     """States take 3.9 of 8 GB that fit; in 6 GB the host has to hold them."""
     assert optimize([job(capacity=6.0)]).status == "infeasible"
@@ -75,6 +76,7 @@ def test_the_best_of_any_framework_is_told_from_that_of_another() -> None:
     assert "framework torchtitan" in result.explanation.runner_up
 
 
+@pytest.mark.slow
 def test_infeasible_holds_for_every_variant_and_offers_what_helps() -> None:
     result = optimize([job(capacity=6.0, method=["full"])])
     said = " ".join(result.explanation.infeasible)

@@ -71,6 +71,7 @@ def test_parts_of_which_nothing_is_left(
     assert sum(none.declared.values()) > 0
 
 
+@pytest.mark.slow
 def test_several_processes_give_the_same_bounds(
     job: Pricing, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,7 @@ def test_the_best_plan_is_sound_on_every_stack(room: str, stack: str) -> None:
 NARROWED = [("megatron", n) for n in ("megatron-2021", "megatron-deepspeed", "oneflow")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("room", "stack"), NARROWED)
 def test_a_stack_without_sequence_parallelism_plans_none(room: str, stack: str) -> None:
     """The search leaves it out, a layout or limit that asks for it is refused."""

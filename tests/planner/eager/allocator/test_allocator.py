@@ -51,6 +51,7 @@ def test_drawn_traces_reserve_what_pytorch_reserves(seed: int) -> None:
     assert run(settings(seed), list(drawn(seed))) == GOLDEN[f"drawn {seed}"]
 
 
+@pytest.mark.slow
 @each("at", range(len(REPLAYED)))
 def test_steps_reserve_what_pytorch_reserves(at: int) -> None:
     """Training steps of equal and of drawn lengths, to the byte."""

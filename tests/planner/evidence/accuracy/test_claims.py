@@ -32,6 +32,7 @@ def claimed() -> tuple[list[Outcome], list[int]]:
     return answer, told
 
 
+@pytest.mark.slow
 def test_a_plan_is_never_slower_than_the_measured_layout(
     claimed: tuple[list[Outcome], list[int]],
 ) -> None:

@@ -36,6 +36,7 @@ def words_of(its: Brief) -> list[str]:
     return command_line(arguments(its))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_many_plans_are_accepted_to_the_last_word(version: str) -> None:
     checked = 0

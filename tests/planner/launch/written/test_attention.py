@@ -64,6 +64,7 @@ def attention_of(files: dict[str, str]) -> str:
     return words[words.index("--attention") + 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_family_gets_attention_that_it_has(room: str, tmp_path: Path) -> None:
     """Eager where scores were priced in memory, a fused kernel elsewhere."""

@@ -112,6 +112,7 @@ def test_a_framework_without_pipelines_stays_on_one_pool() -> None:
     assert [len(v.stage_pools) for v in variants] == [1, 1]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=examples(25))
 @given(st.data())
 def test_the_best_of_a_mixed_fleet_is_that_of_brute_force(data: st.DataObject) -> None:
@@ -200,6 +201,7 @@ def test_a_slow_pool_gets_fewer_layers() -> None:
     assert costs.hosts[0].layers[0].forward[0] < costs.hosts[1].layers[0].forward[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limits", some(({"tp": 8}, {"tp": 4, "recompute": "none"}), 2))
 def test_plans_of_mixed_fleets_are_verified_and_named(
     limits: dict[str, object],
@@ -311,6 +313,7 @@ def test_the_best_with_own_degrees_is_that_of_brute_force_and_verified() -> None
     assert min(ranked) == pytest.approx(min(steps), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_plans_with_own_degrees_are_sound_and_named() -> None:
     """Two nodes of A100s: half the tensor ranks, twice the replicas, are legal."""
     workload = with_own_degrees(job(OWN | {"gpus": {"min": 17}}, 12, 2, **WIDE))

@@ -30,7 +30,7 @@ def test_the_solver_equals_brute_force_and_no_bound_exceeds_it(
 def test_five_thousand_inner_problems(part: int) -> None:
     """The same on many more problems, in pieces that cores can share."""
     drawn = given(inner_problems())(check_inner)
-    seed(part)(settings(max_examples=5_000 // 4, print_blob=False)(drawn))()
+    seed(part)(settings(max_examples=examples(5_000 // 4), print_blob=False)(drawn))()
 
 
 @settings(max_examples=examples(300))
@@ -98,6 +98,7 @@ def test_a_cutoff_below_the_best_is_proven_to_be_below(costs: StageCosts) -> Non
     assert answer.bound == best[0]
 
 
+@pytest.mark.slow
 @given(inner_problems())
 def test_more_memory_never_makes_the_best_slower(costs: StageCosts) -> None:
     here, loose = solve_mesh(costs), solve_mesh(replace(costs, budget=1 << 40))

@@ -31,7 +31,7 @@ PARTS = 2
 """Pieces that each framework's jobs come in, so that cores can share them. [1]"""
 EVERY_PART = [(name, part) for name in NAMES for part in range(PARTS)]
 PER_PART = ceil(2000 / len(EVERY_PART))
-"""Jobs of a piece of the long test: all pieces make 2,000. [1]"""
+"""Jobs of a piece of the long test: all pieces make 2,000, under `thorough`. [1]"""
 SMALL = 100
 """Complete plans of such a job; some slow tests have more. [1]"""
 
@@ -69,6 +69,7 @@ def _check_hybrids(name: str, jobs: int) -> None:
     seed(1)(settings(max_examples=jobs, print_blob=False, deadline=None)(drawn))()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["megatron", "torchtitan"])
 def test_the_best_plan_of_a_drawn_hybrid(name: str) -> None:
     """Scans, compressed keys, layers' own inputs, experts: of any family drawn."""
@@ -79,21 +80,21 @@ def test_the_best_plan_of_a_drawn_hybrid(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_best_plans_of_many_hybrids(name: str) -> None:
     """The same on many more, and under every framework."""
-    _check_hybrids(name, jobs=60)
+    _check_hybrids(name, jobs=examples(60))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "part"), EVERY_PART)
 def test_the_best_of_two_thousand_jobs(name: str, part: int) -> None:
     """The same on many more."""
-    run(check_whole, name, SMALL, jobs=PER_PART, part=PARTS + part)
+    run(check_whole, name, SMALL, jobs=examples(PER_PART), part=PARTS + part)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "part"), EVERY_PART)
 def test_the_best_of_thousands_of_plans(name: str, part: int) -> None:
     """A few that hardly any limit narrows."""
-    run(check_whole, name, CAP, jobs=8, part=2 * PARTS + part)
+    run(check_whole, name, CAP, jobs=examples(8), part=2 * PARTS + part)
 
 
 def in_parts(patch: pytest.MonkeyPatch) -> None:
@@ -103,6 +104,7 @@ def in_parts(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(first_tier, "PARALLEL_FROM", 10**9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PIPELINED)
 def test_a_space_in_parts_has_the_same_best_plan(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -116,7 +118,7 @@ def test_a_space_in_parts_has_the_same_best_plan(
 @pytest.mark.parametrize("name", NAMES)
 def test_many_more_spaces_in_parts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     in_parts(monkeypatch)
-    run(check_answer, name, 2 * SMALL, jobs=40, part=4)
+    run(check_answer, name, 2 * SMALL, jobs=examples(40), part=4)
 
 
 @pytest.mark.hypothesis
@@ -135,6 +137,7 @@ def test_whenever_it_is_stopped_the_bound_is_true(
     stopped()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_flow_returns_verified_plans_of_any_job(name: str) -> None:
     run(check_flow, name, SMALL, jobs=1, part=0)
@@ -143,7 +146,7 @@ def test_the_flow_returns_verified_plans_of_any_job(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_flow_of_many_more_jobs(name: str) -> None:
-    run(check_flow, name, SMALL, jobs=30, part=1)
+    run(check_flow, name, SMALL, jobs=examples(30), part=1)
 
 
 def same_plans(one: SearchOutcome, other: SearchOutcome) -> bool:

@@ -43,6 +43,7 @@ def verdicts(table: object, space: Space) -> list[bool]:
     return (bounds.space_bounds(table, space).fits > 0).tolist()  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_verdict_on_memory_reached_early_is_that_of_all_ranks(family: str) -> None:

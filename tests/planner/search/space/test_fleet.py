@@ -87,6 +87,7 @@ def test_the_best_of_a_broken_fleet_is_that_of_brute_force(
     assert outcome.ranked[0].step_s == pytest.approx(best.step_s, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_plan_says_what_it_leaves_idle() -> None:
     """The verifier takes it, and the words are those of the search's own counts."""
     workload = on(TIGHT, nodes=11)

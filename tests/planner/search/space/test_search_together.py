@@ -62,6 +62,7 @@ def check_variants(workload: Pricing) -> None:
     assert plans[0].step_s == bound == min(steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES[1:])
 def test_the_best_over_variants_is_that_of_brute_force(name: str) -> None:
     """Any small job, memory from loose to none."""
