@@ -21,7 +21,14 @@ import numpy as np
 
 from benchmarks.accuracy.contact_report import share, table
 from benchmarks.accuracy.intervals import bands
-from benchmarks.accuracy.ledger import SCATTERED, every_row, met_memories, versions
+from benchmarks.accuracy.ledger import (
+    SCATTERED,
+    beyond,
+    every_row,
+    met_memories,
+    states_gib,
+    versions,
+)
 from benchmarks.accuracy.pairs import Pair, comparison, pairs
 from hardware.catalog import gpu
 from planner.evidence.accuracy.outcome import Outcome
@@ -134,7 +141,7 @@ def memory_chances() -> list[Chance]:
     """Probability of running out of memory, and if the run did, at first contact.
 
     The row's predicted peak, by the row's own counter, is held against the memory of
-    the GPU under the band that other sources give.
+    the GPU under the band that other sources give, states apart.
 
     Returns:
         Statements, one for each row that counts and has a predicted peak. [-]
@@ -150,8 +157,9 @@ def memory_chances() -> list[Chance]:
             continue
         keys = memory_keys(row["framework"], row["counter"] or "unknown")
         band = others.get(row["source"], everything).band(keys, card.arch)
-        room = card.memory_capacity / GIB / float(row["predicted_gib"])
-        chances.append((band.beyond(room), row["oom"] == "True"))
+        states, peak = states_gib()[row["id"]], float(row["predicted_gib"])
+        room = max(card.memory_capacity / GIB - states, 0.0) / beyond(peak, states)
+        chances.append((band.beyond(room) if room else 1.0, row["oom"] == "True"))
     return chances
 
 
