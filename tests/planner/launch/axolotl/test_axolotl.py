@@ -287,6 +287,13 @@ def test_a_value_that_cannot_be_is_refused_with_file_and_field(line: str) -> Non
         read({"a.yml": "\n".join([*kept, line])})
 
 
+def test_a_version_of_fsdp_that_is_not_known_is_refused() -> None:
+    shards = ["fsdp_version: 3", "fsdp_config: {reshard_after_forward: true}"]
+    with pytest.raises(BadInputError, match=r"a\.yml: fsdp_version") as told:
+        read({"a.yml": "\n".join([*PUBLIC.splitlines(), *shards])})
+    assert told.value.allowed == "1 or 2"
+
+
 def test_quantised_weights_without_adapters_are_refused() -> None:
     text = PUBLIC.replace("adapter: qlora\n", "")
     with pytest.raises(BadInputError, match="only beside adapters"):
