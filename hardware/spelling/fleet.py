@@ -14,7 +14,7 @@ from hardware.spelling.words import SpellingError, tokens
 
 EXAMPLES = "8xh100, 4x4090, '64 x MI300X', '2 nodes of 8 A100-40 over 25 GbE'"
 """Texts that `read_fleet` takes. [text]"""
-_N = r"(\d[\d,]*)(?![\d,])"
+_N = r"(\d[\d,]*)(?![\d,]|\.\d)"
 _TIMES = r"\s*[x\u00d7*]\s*"
 _NODES = r"\s*(?:nodes?|servers?|machines?|hosts?)\b\s*(?:of|with|x|\u00d7|\*|:)?\s*"
 _FORMS = (
@@ -100,7 +100,8 @@ def _count(body: str) -> Count:
     for reading in readings:
         if _node_called(reading.name) or _is_gpu(reading.name):
             return reading
-    refuse_by_name(readings[0].name)
+    for reading in readings:
+        refuse_by_name(reading.name)
     gpu_called(readings[0].name)
     return readings[0]
 

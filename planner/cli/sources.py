@@ -197,7 +197,7 @@ class Source:
         lay_over(self.hardware)
         self._refuse_two_sources()
         found = self._found(self.assignments or [])
-        if self.family is None:
+        if self.family is None or self.spec is None:
             return found
         with about(found.file):
             spec = planned_as(found.spec, self.family, found.base)
@@ -229,18 +229,12 @@ class Source:
             framework=self.framework,
             tokens=self.tokens,
             network=self.network,
+            family=self.family,
         )
 
     def _refuse_two_sources(self) -> None:
         """Refuse a file beside one line, half a line, and no source at all."""
         if self.spec is None:
-            if self.family is not None:
-                raise BadInputError(
-                    "goes with a SPEC, whose model is a config.json or fields",
-                    field="--as",
-                    value=self.family,
-                    allowed="SPEC --as FAMILY",
-                )
             if self.model is None or self.on is None:
                 lone = "--on" if self.model is None else "--model"
                 alone = f"{lone} stands alone" if self.model or self.on else "no job"

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,13 @@ return [...document.querySelectorAll("h1, h2, h3, p, li, td, th, dt, dd, figcapt
   .map((e) => [e.textContent.slice(0, 30), light(getComputedStyle(e).color)])
   .map(([text, ink]) => [text, Math.max(ink, page) + 0.05, Math.min(ink, page) + 0.05])
   .filter(([, lighter, darker]) => lighter / darker < 4.5);
+"""
+
+AXE = """
+const done = arguments[arguments.length - 1];
+axe.run(document, { resultTypes: ["violations"] }).then((found) => done(
+  found.violations.filter((v) => ["serious", "critical"].includes(v.impact))
+    .map((v) => `${v.id}: ${v.nodes.map((n) => n.target).slice(0, 4)}`)));
 """
 
 
@@ -137,3 +145,36 @@ def test_contents_lead_to_sections(browser: Any, page: tuple[str, Path]) -> None
         "(a) => !document.querySelector(a.getAttribute('href'))).length"
     )
     assert broken == 0
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_page_has_no_serious_fault_of_accessibility(
+    browser: Any, page: tuple[str, Path], width: int, theme: str
+) -> None:
+    opened(browser, page[1], width, theme)
+    browser.execute_script((files("axe_core_python") / "axe.min.js").read_text())
+    assert browser.execute_async_script(AXE) == []
+
+
+def test_a_plan_is_picked_and_a_table_sorted_with_the_keyboard(
+    browser: Any, page: tuple[str, Path]
+) -> None:
+    """The sheet of the picked plan is seen, with charts as wide as the page."""
+    from selenium.webdriver.common.keys import Keys  # noqa: PLC0415
+
+    if page[0] != "plan":
+        return
+    opened(browser, page[1], 1280)
+    first, second, *_ = browser.find_elements("css selector", ".picks input")
+    first.send_keys(Keys.ARROW_DOWN)
+    assert second.is_selected()
+    seen = browser.find_elements("css selector", ".picked:not([hidden])")
+    assert [sheet.get_attribute("id") for sheet in seen] == [
+        second.get_attribute("value")
+    ]
+    chart = seen[0].find_element("css selector", ".chart svg")
+    assert chart.size["width"] > 600
+    head = browser.find_element("css selector", "#others th")
+    head.send_keys(Keys.ENTER)
+    assert head.get_attribute("aria-sort") == "ascending"

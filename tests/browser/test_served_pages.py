@@ -148,6 +148,10 @@ def test_plan_with_live_progress(server: Served, look: Any) -> None:
     assert "llama-3.1-70b" in text(look, "h2.verdict")
     assert f"--global-batch {batch}" in text(look, ".command code")
     awaited(look, lambda: all(look.execute_script(MARKS)), "charts without marks")
+    second = seen(look, ".picks input")[1]
+    click(look, second)
+    shown = [part.get_attribute("id") for part in seen(look, ".picked:not([hidden])")]
+    assert shown == [second.get_attribute("value")]
     sound(look)
     restored(look, "h2.verdict")
     folder = find(look, '.downloads a[href^="/plan.zip"]').get_attribute("href")

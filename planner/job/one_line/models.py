@@ -9,15 +9,19 @@ from planner.models import (
     Architecture,
     ModelConfigError,
     find_config,
+    from_config,
     load_model,
     preset_hub_ids,
     preset_names,
+    read_config,
     read_preset,
 )
+from planner.models.likeness import PLANNED_AS
 from planner.specs.reading.read import Fields
 
 EXAMPLE = "--model Qwen/Qwen2.5-7B"
 """A model that is known without a network. [text]"""
+_UNSUPPORTED = "is not supported"
 _TUNED = re.compile(r"[-_](instruct|chat|it|base|hf|pt)(-hf)?$")
 """Ends of names whose models have the blocks of the name before."""
 _ENDS = ("-hf", "-base", "-pt", "-instruct", "-it")
@@ -39,7 +43,7 @@ class Named:
     told: str = ""
 
 
-def model_named(reference: str) -> Named:
+def model_named(reference: str, family: str | None = None) -> Named:
     """Look a model up.
 
     A preset wins over a file, a file over the hub. A tuned model of the hub, as
@@ -47,6 +51,7 @@ def model_named(reference: str) -> Named:
 
     Args:
         reference: Preset, hub id, config.json or its folder. [text]
+        family: Family whose blocks stand in for the model's own, if any. [text]
 
     Returns:
         The model. [-]
@@ -54,7 +59,28 @@ def model_named(reference: str) -> Named:
     Raises:
         BadInputError: None of them; names the nearest.
     """
-    return known_model(reference) or _elsewhere(reference)
+    try:
+        if family is not None:
+            return _standing_in(reference, family)
+        return known_model(reference) or _elsewhere(reference)
+    except (ModelConfigError, OSError) as error:
+        raise BadInputError(
+            _told(error, reference),
+            field="--model",
+            allowed=f"a preset, a hub id or a config.json, as {EXAMPLE}",
+        ) from error
+
+
+def _told(error: Exception, reference: str) -> str:
+    """What is wrong with a model, with what is nearest to its name or to its fields."""
+    if not reference.strip():
+        return "the model has no name"
+    said = str(error)
+    if _is_path(reference) or _UNSUPPORTED in said:
+        return said.partition("; supported: ")[0]
+    known = preset_hub_ids() if "/" in reference[1:] else preset_names()
+    near = did_you_mean(reference.strip().lower(), known)
+    return f"{said.partition('; nearest')[0].partition('; known')[0]}; {near}"
 
 
 def known_model(reference: str) -> Named | None:
@@ -95,19 +121,25 @@ def _tuned(reference: str, same: str) -> Named:
     return Named(fields, load_model(same), told)
 
 
+def _standing_in(reference: str, family: str) -> Named:
+    """A model with the blocks of another family, as the user asks for it."""
+    known = known_model(reference)
+    if known is None:
+        config = read_config(reference)
+    elif isinstance(known.given, str):
+        config = dict(read_preset(known.given).config)
+    else:
+        config = dict(known.given)
+    file = Path(reference)
+    own = file.parent.name if file.name == "config.json" else file.stem
+    name = (own or "model") if _is_path(reference) else reference
+    fields = {"name": name, **config, PLANNED_AS: family}
+    return Named(fields, from_config(fields, source=reference, name=name))
+
+
 def _elsewhere(reference: str) -> Named:
     """A model of a file or of the hub."""
-    try:
-        found = load_model(reference)
-        file = find_config(reference)
-    except (ModelConfigError, OSError) as error:
-        known = preset_hub_ids() if "/" in reference[1:] else preset_names()
-        near = did_you_mean(reference.strip().lower(), known)
-        said = str(error).partition("; nearest")[0].partition("; known")[0]
-        raise BadInputError(
-            said if _is_path(reference) else f"{said}; {near}",
-            field="--model",
-            allowed=f"a preset, a hub id or a config.json, as {EXAMPLE}",
-        ) from error
+    found = load_model(reference)
+    file = find_config(reference)
     local = _is_path(reference)
     return Named(str(file.resolve()) if local else reference, found)

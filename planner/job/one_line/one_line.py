@@ -74,6 +74,7 @@ def job_of(
     tokens: float | str | None = None,
     network: str | None = None,
     purpose: str | None = None,
+    family: str | None = None,
 ) -> OneLine:
     """Make the job of a model on a count of GPUs; the rest is assumed by task.
 
@@ -87,6 +88,7 @@ def job_of(
         tokens: Tokens of the run, as `15T`. [token]
         network: Network between nodes, as `25 GbE`. [text]
         purpose: Name of a task; None for the first that such a job is of. [text]
+        family: Family whose blocks stand in for the model's own, if any. [text]
 
     Returns:
         The job. [-]
@@ -94,7 +96,7 @@ def job_of(
     Raises:
         BadInputError: Model, GPUs, network or tokens are unknown.
     """
-    named, fleet = model_named(model), _fleet(on, network)
+    named, fleet = model_named(model, family), _fleet(on, network)
     run = None if tokens is None else read_tokens(str(tokens))
     count = run if isinstance(run, float) else 0.0
     task = task_of(method, fleet.gpus, count, purpose)

@@ -1,6 +1,6 @@
 """Parts of a page: sections of charts, tables and sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from planner.report.charts.look import Figure, Legend
@@ -62,7 +62,17 @@ class Folded:
     kind: str = "folded"
 
 
-Block = Chart | Table | Facts | Notes | Racks | Folded
+@dataclass
+class Pick:
+    """Blocks of several choices, of which one is seen; the page sets the identifier."""
+
+    title: str
+    choices: Sequence[tuple[str, Sequence["Block"]]]
+    id: str = ""
+    kind: str = "pick"
+
+
+Block = Chart | Table | Facts | Notes | Racks | Folded | Pick
 
 
 @dataclass(frozen=True)
@@ -109,22 +119,27 @@ class Page:
     command: str = ""
 
     def charts(self) -> list[Chart]:
-        """Number and return all charts in reading order.
+        """Number charts and choices in reading order, and return the charts.
 
         Returns:
             The charts. [-]
         """
-        found = [c for section in self.sections for c in _charts(section.parts)]
+        every = [part for section in self.sections for part in _every(section.parts)]
+        found = [part for part in every if isinstance(part, Chart)]
         for place, chart in enumerate(found):
             chart.id = f"figure-{place}"
+        picks = [part for part in every if isinstance(part, Pick)]
+        for place, pick in enumerate(picks):
+            pick.id = f"pick-{place}"
         return found
 
 
-def _charts(parts: Sequence[Block]) -> list[Chart]:
-    found: list[Chart] = []
+def _every(parts: Sequence[Block]) -> Iterator[Block]:
+    """Blocks, each followed by those inside it."""
     for part in parts:
-        if isinstance(part, Chart):
-            found.append(part)
-        elif isinstance(part, Folded):
-            found += _charts(part.parts)
-    return found
+        yield part
+        if isinstance(part, Folded):
+            yield from _every(part.parts)
+        elif isinstance(part, Pick):
+            for _, inside in part.choices:
+                yield from _every(inside)

@@ -15,9 +15,11 @@ from planner.report.heading import Heading
 from planner.report.pages.blocks import (
     Block,
     Chart,
+    Facts,
     Folded,
     Notes,
     Page,
+    Pick,
     Section,
     Table,
     Tile,
@@ -25,8 +27,10 @@ from planner.report.pages.blocks import (
 from planner.report.pages.parts import (
     assumptions_section,
     eyebrow,
+    memory_section,
     plan_sections,
     tiles,
+    time_section,
 )
 from planner.report.pages.sheets import Sheet
 from planner.report.screen import planless, verdict
@@ -34,7 +38,11 @@ from planner.report.text import certificate
 from planner.report.ties import bought_words, tie_sentences
 from planner.specs.answer.explanation import FrontPoint
 from planner.specs.answer.result import RankedPlan, Result, Tie
-from planner.specs.layouts.layout_text import plan_difference, short_layout
+from planner.specs.layouts.layout_text import (
+    layout_rows,
+    plan_difference,
+    short_layout,
+)
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,7 @@ def plan_page(
             *_fronts(extras),
             _search(result, extras),
             *_others(result),
+            *_listed(result.plans),
             assumptions_section(workload, best, result.warnings),
         ],
     )
@@ -226,6 +235,40 @@ def _runners_up(plans: Sequence[RankedPlan]) -> Sheet:
     )
     columns = ("rank", "against the best", "why", "step s", "slower", "GiB")
     return Sheet("Runners-up", columns, rows, words=3)
+
+
+def _listed(plans: Sequence[RankedPlan]) -> Iterator[Section]:
+    """Every plan of the list, of which the reader picks one to look at."""
+    if len(plans) < 2:  # a choice is of two at least
+        return
+    names = [_named(plan, plans[0]) for plan in plans]
+    sheets = [_looked_at(plan) for plan in plans]
+    yield Section(
+        "plans",
+        "Any of these plans",
+        [Pick("Plan", list(zip(names, sheets, strict=True)))],
+        "Layout, memory and time of the plan that you pick.",
+    )
+
+
+def _named(plan: RankedPlan, best: RankedPlan) -> str:
+    if plan is best:
+        return f"{plan.rank}: the best"
+    return f"{plan.rank}: {plan_difference(plan, best)} ({plan.slower:+.1%})"
+
+
+def _looked_at(plan: RankedPlan) -> list[Block]:
+    """Main numbers, layout, memory and time of a plan."""
+    numbers = [
+        (tile.name, f"{tile.value} ({tile.note})") for tile in tiles(plan.estimate)
+    ]
+    words = [("as --layout takes it", short_layout(plan.layout).replace(",", ", "))]
+    return [
+        Facts(numbers),
+        Facts([*layout_rows(plan.layout), *words]),
+        *memory_section(plan.estimate.memory).parts,
+        *time_section(plan.estimate).parts,
+    ]
 
 
 def tie_parts(tie: Tie | None, *, robust: bool) -> list[Block]:

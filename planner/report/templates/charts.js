@@ -28,11 +28,33 @@ const compare = (a, b) => {
   const [x, y] = [figureOf(a), figureOf(b)];
   return x !== null && y !== null ? x - y : a.localeCompare(b);
 };
-const sortable = (root) => root.querySelectorAll("th").forEach((head) => head.addEventListener("click", () => {
+const sorted = (head) => {
   const body = head.closest("table").tBodies[0];
-  const down = head.dataset.down !== "yes";
-  head.dataset.down = down ? "yes" : "no";
+  const down = head.ariaSort !== "ascending";
+  for (const other of head.parentElement.cells) other.removeAttribute("aria-sort");
+  head.ariaSort = down ? "ascending" : "descending";
   const text = (row) => row.cells[head.cellIndex].textContent;
   const rows = [...body.rows].sort((a, b) => compare(text(a), text(b)));
   body.append(...(down ? rows : rows.reverse()));
+};
+const sortable = (root) => root.querySelectorAll("th").forEach((head) => {
+  head.tabIndex = 0;
+  head.addEventListener("click", () => sorted(head));
+  head.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    sorted(head);
+  });
+});
+const pickable = (root) => root.querySelectorAll(".picks").forEach((set) => set.addEventListener("change", (event) => {
+  if (event.target.type !== "radio") return;
+  for (const part of set.querySelectorAll(":scope > .picked")) part.hidden = part.id !== event.target.value;
+  // Charts that were hidden have no width yet.
+  dispatchEvent(new Event("resize"));
 }));
+// What scrolls on its own is reached with the keyboard.
+const reachable = () => {
+  for (const part of document.querySelectorAll(".wide")) {
+    if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
+  }
+};

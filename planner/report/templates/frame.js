@@ -8,7 +8,9 @@ addEventListener("beforeprint", () => {
 addEventListener("afterprint", drawAll);
 
 sortable(document);
-document.querySelectorAll("input").forEach((box) => box.addEventListener("input", () => {
+pickable(document);
+reachable();
+document.querySelectorAll("input[type=search]").forEach((box) => box.addEventListener("input", () => {
   const wanted = box.value.toLowerCase();
   for (const row of box.parentElement.querySelectorAll("tbody tr")) {
     row.hidden = !row.textContent.toLowerCase().includes(wanted);

@@ -9,11 +9,6 @@ const drawFigures = () => {
 const redraw = () => {
   for (const block of document.querySelectorAll("script[data-figure]")) drawn(block.dataset.figure, JSON.parse(block.textContent));
 };
-const reachable = () => {
-  for (const part of document.querySelectorAll(".wide")) {
-    if (part.scrollWidth > part.clientWidth) part.tabIndex = 0;
-  }
-};
 const marked = () => {
   for (const said of document.querySelectorAll(".error")) {
     const field = byId(said.id.replace("error-", ""));
@@ -32,6 +27,7 @@ const settled = () => {
   if (answer) {
     answer.dataset.wired = "yes";
     sortable(answer);
+    pickable(answer);
     document.documentElement.dataset.answered = "yes";
   }
 };

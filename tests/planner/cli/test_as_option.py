@@ -64,3 +64,18 @@ def test_no_target_writes_files_for_a_stand_in(job: str, tmp_path: Path) -> None
     refused = run("plan", job, "--as", "llama", "--out", str(tmp_path / "out"))
     assert refused.exit_code == 5
     assert "is another architecture" in " ".join(refused.stderr.split())
+
+
+def test_one_line_names_the_family_and_takes_it(job: str) -> None:
+    """A config without a job, refused with what it is like, and planned on request."""
+    alien = str(Path(job).parent / "alien.json")
+    line = ["predict", "--model", alien, "--on", "2xa6000", "--layout", "dp=2"]
+    refused = run(*line)
+    assert refused.exit_code == 2
+    said = " ".join(refused.stderr.split())
+    assert "which understands all but laser_rank: --as llama plans it so" in said
+    told = run(*line, "--as", "llama")
+    assert told.exit_code == 0, told.output
+    assert "not understood and left out: laser_rank" in " ".join(told.stdout.split())
+    none = run(*line, "--as", "lama")
+    assert (none.exit_code, "families: llama" in none.stderr) == (2, True)

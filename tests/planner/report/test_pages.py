@@ -143,7 +143,16 @@ def predicted(priced: Priced) -> Page:
 
 MAKERS = {"plan": planned, "predict": predicted, "explain": explained}
 SECTIONS = {
-    "plan": {"layout", "timeline", "memory", "time", "fronts", "search", "others"},
+    "plan": {
+        "layout",
+        "timeline",
+        "memory",
+        "time",
+        "fronts",
+        "search",
+        "others",
+        "plans",
+    },
     "predict": {"layout", "timeline", "memory", "time"},
     "explain": {"binding", "neighbours", "machine", "fronts", "layout", "timeline"},
 }
@@ -157,10 +166,12 @@ class Reader(HTMLParser):
         self.text, self.scripts, self.loads = "", [""], list[str]()
         self.ids: list[str] = []
         self.inside = ""
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.inside = tag
         held = dict(attrs)
+        self.tags.append((tag, held))
         self.loads += [str(held[k]) for k in ("src", "href", "srcset") if k in held]
         self.ids += [str(held["id"])] if "id" in held else []
         if tag == "script":
@@ -252,6 +263,18 @@ def test_sources_of_hardware_and_kernels_are_on_the_page(plan: Priced) -> None:
         workload.uncertainty.why,
     ):
         assert source in text
+
+
+def test_any_listed_plan_can_be_picked(plan: Priced) -> None:
+    """A button for each; its sheet is there, and that of the best is seen at first."""
+    tags = read(planned(plan)).tags
+    buttons = [held for tag, held in tags if tag == "input"]
+    assert [held["type"] for held in buttons] == ["radio", "radio"]
+    assert ["checked" in held for held in buttons] == [True, False]
+    sheets = {h["id"]: "hidden" in h for _, h in tags if h.get("class") == "picked"}
+    assert sheets == {buttons[0]["value"]: False, buttons[1]["value"]: True}
+    charts = [held["id"] for _, held in tags if held.get("class") == "chart"]
+    assert len(set(charts)) == len(charts)
 
 
 def test_names_cannot_end_a_script(plan: Priced) -> None:
