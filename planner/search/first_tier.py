@@ -18,6 +18,7 @@ from planner.search.bounds.pool_bounds import pooled_bound
 from planner.search.space.declared import joined
 from planner.search.space.listing import Listing
 from planner.search.space.space import Enumerator, Space
+from planner.search.spread import spread
 from planner.search.stop import Stop, StoppedError
 
 NO_FIT = "memory: no split can fit"
@@ -71,6 +72,9 @@ class FirstTier:
     were. [s]"""
     stopped: str = ""
     """Reason why some were not listed or not priced; empty where all were. [text]"""
+    offset: "Floats | float" = 0.0
+    """Part of the key that no step changes: a number for each candidate, or for all;
+    see :class:`planner.specs.aim.Aim`. [s]"""
 
 
 @dataclass
@@ -158,7 +162,15 @@ def _priced_parts(listing: Listing, most: float, stop: Stop) -> Iterator[Part]:
 def _priced_at_once(
     listing: Listing, slices: list[slice], most: float, stop: Stop
 ) -> Iterator[Part]:
-    """Every part of a large space, each in a process as far as memory allows."""
+    """Every part of a large space, each in a process as far as memory allows.
+
+    Where a search is spread over a cluster its workers price the parts.
+    """
+    whole, elsewhere = slice(None), spread()
+    if elsewhere is not None:
+        parts = ((listing.only(some), whole, most) for some in slices)
+        yield from elsewhere(priced_part, parts, stop)
+        return
     # Few spaces are large, and joblib takes long to import.
     from joblib import cpu_count, delayed  # noqa: PLC0415
 
@@ -169,7 +181,6 @@ def _priced_at_once(
     if jobs < 2:
         yield from (priced_part(listing, some, most) for some in slices)
         return
-    whole = slice(None)
     work = (delayed(priced_part)(listing.only(s), whole, most) for s in slices)
     yield from at_once(work, jobs)
 
@@ -180,7 +191,7 @@ def priced_part(listing: Listing, some: slice, most: float) -> Part:
     Args:
         listing: Meshes of a variant of the job.
         some: A part of them.
-        most: Step above which no plan is wanted. [s]
+        most: Key above which no plan is wanted: a step, or what the job aims at. [s]
 
     Returns:
         Candidates that are left, and counts of all.
@@ -189,12 +200,13 @@ def priced_part(listing: Listing, some: slice, most: float) -> Part:
     space = listing.part(some, counted)
     table = price_meshes(listing.workload, space.meshes, space.recompute)
     bounds, fits = bounded(table, space)
-    quick = bounds <= most
+    wanted = most / listing.workload.aim.factor(space.meshes.gpus[space.mesh])
+    quick = bounds <= wanted
     if most < float("inf"):
         # Few are left to look at more closely.
         at = np.flatnonzero(fits & quick)
         bounds[at] = np.maximum(bounds[at], dealt_bound(table, space.take(at)))
-        quick = bounds <= most
+        quick = bounds <= wanted
     counted[NO_FIT] += int(np.count_nonzero(~fits))
     counted[BY_BOUND] += int(np.count_nonzero(fits & ~quick))
     left = np.flatnonzero(fits & quick)
