@@ -107,7 +107,7 @@ def optimize(
     spare = Stop(whole.deadline + FINISH, stop.memory)
     spare.why = INTERRUPTED * (stop.why == INTERRUPTED)
     contenders = _contenders(outcomes, top, spare)
-    if robust and contenders:
+    if robust and contenders and workloads[0].aim.is_step:
         contenders += simpler(workloads, contenders, whole)
     found = _result(outcomes, contenders, top=top, robust=robust, spare=spare)
     if not beside:
@@ -123,6 +123,8 @@ def _with_fastest(
 ) -> Result:
     """The answer with the plain optimum beside it."""
     best = next(iter(contenders), None)
+    if best is not None and not best.workload.aim.is_step:
+        return found
     fastest = plain_optimum(workloads, best, stop)
     told = found.explanation
     if found.status == "infeasible":
