@@ -1,4 +1,4 @@
-"""What runs that ran, and runs that did not fit, say of the memory a device must hold.
+"""Errors of the memory that a device must hold, by runs that ran or did not fit.
 
 A publication that reports its failures, too, measures that memory by its outcomes. With
 x the logarithm of the room over what is predicted, both beyond the states, a run fails

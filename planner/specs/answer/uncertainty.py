@@ -1,6 +1,6 @@
 """Spread of measured reality around a prediction."""
 
-from math import inf, log
+from math import exp, inf, log
 from statistics import NormalDist
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -56,7 +56,7 @@ class Band(BaseModel):
             The multiple: inverse of :meth:`beyond`. [1]
         """
         ends = NormalDist().inv_cdf(1 - probability) / END
-        return self.high**ends if ends >= 0 else self.low**-ends
+        return exp(ends * log(self.high if ends >= 0 else 1 / self.low))
 
 
 class Uncertainty(BaseModel):

@@ -7,6 +7,7 @@ from pathlib import Path
 import test_pool_mutations as pools
 import test_price_mutations as prices
 import test_pruning_mutations as pruning
+import test_risk_mutations as risks
 import test_search_mutations as search
 import test_space_mutations as space
 import test_split_backward as split
@@ -24,8 +25,8 @@ BY_CASE = (
     split.BROKEN,
 )
 """Each breaks the check of one case, which the fast suite makes in `test_cases.py`."""
-BY_TEST = (space.MUTATIONS, prices.MUTATIONS)
-"""Each breaks a fast test: of all spaces, or of prices worked out by hand."""
+BY_TEST = (space.MUTATIONS, prices.MUTATIONS, risks.BROKEN)
+"""Each breaks a fast test: of spaces, of prices by hand, of the limit on the risk."""
 
 
 def test_every_mutant_has_one_case_and_every_case_a_mutant() -> None:
