@@ -52,13 +52,25 @@ class StagingBuffers(Measured):
     parameters: Positive
 
 
+class LaunchTimes(Measured):
+    """Time of hosts to launch kernels over that of DGX H100's, Xeon 8480C.
+
+    Attributes:
+        links: Ratio of the usual hosts on a kind of link. [1]
+        source: Source of the numbers. [-]
+    """
+
+    links: Mapping[str, Positive]
+
+
 class _HostFile(BaseModel):
-    """Drives, buffers, and host link to its calibration."""
+    """Drives, buffers, launches, and host link to its calibration."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     nvme: NvmeCalibration
     staging: StagingBuffers
+    launches: LaunchTimes
     links: Mapping[str, HostCalibration]
 
 
@@ -97,6 +109,18 @@ def staging() -> StagingBuffers:
         Numbers and sizes of the buffers. [-]
     """
     return _file("host").staging
+
+
+def launch_time(link: str) -> float:
+    """Time of a host to launch kernels over that of DGX H100's.
+
+    Args:
+        link: Name of the host link, as in a GPU's data sheet. [text]
+
+    Returns:
+        The ratio; 1 for hosts that nobody measured. [1]
+    """
+    return _file("host").launches.links.get(link, 1.0)
 
 
 @remembered

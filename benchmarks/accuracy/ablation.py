@@ -21,7 +21,14 @@ from planner.cost import kernels, routing, waves
 from planner.cost.meshes import Meshes
 from planner.cost.network import collectives
 from planner.cost.table import table
-from planner.cost.time import contention, context_parallel, exchange, experts, recompute
+from planner.cost.time import (
+    contention,
+    context_parallel,
+    exchange,
+    experts,
+    host_launch,
+    recompute,
+)
 from planner.evidence.fitting.fit_columns import Floats, Observed
 from planner.evidence.rows.rows import Row, read_rows
 from planner.frameworks.fitted import DOCUMENTED
@@ -151,6 +158,14 @@ TERMS = (
         experts,
         "shown_launches",
         _all_shown,
+    ),
+    Term(
+        "hosts launch at the speed of their processors",
+        "golden values of Megatron-LM's tests on three hosts; TransformerEngine #2053",
+        ("gh200-gipfel-zeltrxn", "megatron-ci"),
+        host_launch,
+        "launch_time",
+        lambda _: 1.0,
     ),
     Term(
         "a checkpointed layer of PyTorch stops before its last product",

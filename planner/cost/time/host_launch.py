@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hardware.host import launch_time
 from planner.cost.time.columns import Context, Parts
 
 
@@ -19,7 +20,10 @@ def launched(
     Launches are asynchronous. The host runs ahead while the GPU is slower, and the
     GPU waits where the host is slower::
 
-        T = max(device, host),   host = (layer + experts) latency
+        T = max(device, host),   host = (layer + experts) latency v
+
+    with v the time of this host over that of DGX H100's, in whose time a stack states
+    its launches.
 
     Args:
         context: Shared columns.
@@ -43,7 +47,8 @@ def launched(
     if profile.cuda_graphs != "none":
         return forward, backward
     experts = profile.host_experts if routed else 0.0
-    each = share * profile.latency
+    link = context.workload.topology.cluster.host_link
+    each = share * profile.latency * launch_time(link.name)
     ahead = (profile.host_forward + experts) * each
     behind = (profile.host_backward + experts) * each + again * ahead
     return (

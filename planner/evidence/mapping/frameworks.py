@@ -74,7 +74,7 @@ def software_of(
     kernel, flags = _kernel(row, room.profile, stacked.profile, gpu, calibration)
     changed = {
         **_overlap(row, rule),
-        **_launch(row),
+        **_launch(row, rule),
         **_experts(row, hardware.cluster.node.scale_up_domain),
         **_scaling(row),
         **_gates(row, rule),
@@ -214,10 +214,12 @@ def _overlap(row: Row, rule: StackRule) -> dict[str, object]:
     return {**said, **{key: v for key, v in stated.items() if v is not None}}
 
 
-def _launch(row: Row) -> dict[str, object]:
-    """CUDA graphs and gradient buckets, where stated."""
+def _launch(row: Row, rule: StackRule) -> dict[str, object]:
+    """CUDA graphs, stated or taken unasked, and gradient buckets, where stated."""
     said: dict[str, object] = {}
-    if graphs := row.software.cuda_graphs or row.layout.text("cuda_graph"):
+    since = rules().graphs.unasked_since.get(rule.stack or "", float("inf"))
+    unasked = "layer" if year_of(row, "") >= since else ""
+    if graphs := row.software.cuda_graphs or row.layout.text("cuda_graph") or unasked:
         said["cuda_graphs"] = _graphs(row, graphs)
     try:
         said["bucket_parameters"] = float(row.layout.bucket or "")

@@ -178,10 +178,12 @@ class AdaptersRule(_Rule):
 
 
 class GraphsRule(_Rule):
-    """First year of graphs that can hold experts whose token counts vary."""
+    """First years of graphs that hold experts, and of stacks that take them unasked."""
 
     experts_since: float
     """Year of the release. [year]"""
+    unasked_since: dict[str, float]
+    """Year from which on a stack's runs launch layers as graphs, by stack. [year]"""
 
 
 class GatesRule(_Rule):

@@ -8,6 +8,7 @@ import pytest
 from strategies import small_job
 from whole_fleet import groups_on
 
+from hardware.host import launch_time
 from planner.cost.kernels import cast_time, gemm_rate, unfused_time
 from planner.cost.meshes import Meshes
 from planner.cost.network.collectives import all_gather_time, fabric
@@ -281,6 +282,16 @@ def test_graphs_and_latency_act_on_the_host() -> None:
     assert launched(slow, *device)[0].total == pytest.approx(2e-3)
     graph = context(job(host_forward=1e-3, cuda_graphs="layer"))
     assert launched(graph, *device)[0].total == 0.0
+
+
+def test_hosts_launch_at_their_own_speed() -> None:
+    """An A100's host takes 1.4 times as long as an H100's, Grace 1.25 times."""
+    device = Parts().plus("compute", number(0.0)), Parts().plus("compute", number(0.0))
+    hosts = {"dgx-h100": 1e-3, "dgx-a100-80gb": 1.4e-3, "gh200-1": 1.25e-3}
+    for node, expected in hosts.items():
+        its = context(job(node, host_forward=1e-3, latency=1.0))
+        assert launched(its, *device)[0].total == pytest.approx(expected)
+    assert launch_time("no such link") == 1.0
 
 
 def test_latency_acts_on_kernels() -> None:

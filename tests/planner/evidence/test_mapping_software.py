@@ -134,6 +134,21 @@ def test_the_rows_own_settings_overrule_the_stack(make_row: MakeRow) -> None:
     assert profile.cuda_graphs == "layer"
 
 
+@pytest.mark.parametrize(
+    ("release", "graphs"),
+    [("MLPerf Training v4.0", "none"), ("MLPerf Training v5.0", "layer")],
+)
+def test_submissions_launch_graphs_unasked(
+    make_row: MakeRow, release: str, graphs: str
+) -> None:
+    """All configurations of MLPerf 5.0 set them; a row that says none has none."""
+    blocks = {"job": {"framework": "NeMo"}, "source": {"title": release}}
+    profile = case_of(make_row(**blocks)).workload.framework.profile
+    assert (profile.name, profile.cuda_graphs) == ("nemo-mlperf", graphs)
+    stated = make_row(**blocks, software={"cuda_graphs": "none"})
+    assert case_of(stated).workload.framework.profile.cuda_graphs == "none"
+
+
 def test_what_a_row_says_of_its_experts(make_row: MakeRow) -> None:
     moe = {"experts": 8, "topk": 2, "expert_ffn": 512}
     layout = {"moe_dispatcher": "hybridep", "cuda_graph": "full_iteration"}
