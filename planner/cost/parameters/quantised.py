@@ -105,6 +105,32 @@ def quantised_savings(
     return dense, expert
 
 
+def scale_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
+    """Bytes of the scales of a layer's quantised weights on a rank that shards none.
+
+    ``P (b - n) + r rows``, b the bytes of an element with its share of the scales of
+    blocks and n without, r the scale of a row.
+
+    Args:
+        workload: The job. [-]
+        layer: Kind of layer. [-]
+        meshes: Any meshes. [-]
+
+    Returns:
+        Memory, zero without quantisation. [B], shape (meshes,)
+    """
+    total: Floats = np.zeros(len(meshes))
+    name = workload.training.weight_format
+    if name is None:
+        return total
+    form = block_format("weights", name)
+    each = element_bytes(workload) - form.element_bytes
+    for gemm, inputs, outputs, copies in weight_shapes(layer, meshes):
+        if is_quantised(workload, gemm):
+            total = total + copies * (each * inputs + form.row_scale_bytes) * outputs
+    return total
+
+
 def dequantised_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
     """Bytes of the largest quantised weight of a layer in 16 bits.
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.adapters import adapter_parameters, adapter_sums, is_frozen
-from planner.cost.parameters.quantised import HALF, quantised_savings
+from planner.cost.parameters.quantised import HALF, quantised_savings, scale_bytes
 from planner.cost.parameters.shapes import factored_elements
 from planner.cost.parameters.weights import (
     largest_matrix,
@@ -45,6 +45,8 @@ class Owned:
     """Bytes that quantisation saves over 16 bits, dense. [B], shape (meshes,)"""
     saved_expert: Floats | float = 0.0
     """Bytes that quantisation saves over 16 bits, experts. [B], shape (meshes,)"""
+    scales: Floats | float = 0.0
+    """Bytes of the scales of quantised weights. [B]"""
     factored: Floats | float = 0.0
     """Rows, columns and vectors of dense weights that train. [1], shape (meshes,)"""
     factored_expert: Floats | float = 0.0
@@ -87,6 +89,7 @@ def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
             linears,
             saved=saved[0],
             saved_expert=saved[1],
+            scales=scale_bytes(workload, layer, meshes),
             factored=sums[0],
             factored_expert=sums[1],
             passes_back=layer.role != "below",

@@ -88,6 +88,7 @@ def state_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> States:
         )
     weights, gradients, optimizer = parts
     held = shares["weights"] * held_bytes(workload, owned, meshes)
+    held = held + _whole_scales(owned, meshes, shares["weights"])
     moments = shares["moments"] * rank_moments(workload, owned, meshes)
     return States(weights + held, gradients, optimizer + moments)
 
@@ -217,6 +218,17 @@ def held_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     if workload.recipe.fp8_primary:
         copies -= HALF * (workload.training.frozen | (meshes.zero > 0))
     return frozen + copies * owned.quantised / dense
+
+
+def _whole_scales(owned: Owned, meshes: Meshes, here: Floats | float) -> Floats:
+    """Scales of quantised weights beside those that are counted in the shards. [B].
+
+    The flat parameter of a unit has the weights; ``quant_state`` is an attribute, whole
+    on the GPU of every rank whatever is sharded or offloaded (bitsandbytes
+    nn/modules.py, Params4bit; transformers integrations/bitsandbytes.py).
+    """
+    counted = here / meshes.dp_shard
+    return np.where(meshes.zero == 3, owned.scales * (1.0 - counted), 0.0)
 
 
 def _frozen_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
