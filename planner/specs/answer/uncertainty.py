@@ -83,7 +83,7 @@ COUNTERS = {
     "allocated": ALLOCATED,
     "active": ALLOCATED,
     "reserved": RESERVED,
-    "unknown": RESERVED,
+    "unknown": DEVICE,
     "device": DEVICE,
 }
 """Counter of a measured peak to the predicted peak that stands beside it. [text]"""
