@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from hardware.reading.yaml_text import parse_yaml
 from planner.cost.kernels import NARROW
 from planner.evidence.rows.blocks import SoftwareBlock
+from planner.frameworks import FRAMEWORKS
 from planner.frameworks.profiles import read_options
 from planner.specs.frameworks.framework import Framework, Recipe
 from planner.specs.frameworks.profile import Profile
@@ -212,14 +213,21 @@ def _narrow_activations(software: SoftwareBlock) -> dict[str, float]:
 
 
 def _with_loss(software: SoftwareBlock, framework: Framework) -> Framework:
-    """The framework with the room's own setting of the loss that a row names."""
+    """The framework with the room's own setting of the loss that a row names.
+
+    A setting without bytes is the room's own loss: a stack's narrower one yields to it.
+    """
     table = words().loss
     own = table.get(framework.stack) or table.get(framework.name, {})
     word = own.get(software.loss or "")
     if word is None:
         return framework
     chosen = read_options(framework.name)["loss"][word].recipe
-    return replace(framework, recipe=chosen.on(framework.recipe))
+    recipe = chosen.on(framework.recipe)
+    if chosen.logits_bytes is None:
+        room = next(its for its in FRAMEWORKS if its.name == framework.name)
+        recipe = replace(recipe, logits_bytes=room.recipe.logits_bytes)
+    return replace(framework, recipe=recipe)
 
 
 def _with_options(software: SoftwareBlock, framework: Framework) -> Recipe:

@@ -26,6 +26,7 @@ def software(make_row: MakeRow, framework: str, **blocks: Any) -> str:
     ("framework", "stack"),
     [
         ("Unsloth 2025.3", "unsloth"),
+        ("HF Trainer with Liger kernels", "hf-liger"),
         ("HAI-LLM", "megatron-2026"),
         ("DeepSpeed-Ulysses", "deepspeed-2022"),
         ("HF PEFT + DeepSpeed ZeRO-3", "hf-trainer"),

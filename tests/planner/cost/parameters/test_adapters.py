@@ -27,6 +27,7 @@ from planner.cost.time.layers import gemm_times
 from planner.estimate.estimate import flops_per_token
 from planner.frameworks.stacks import with_stack
 from planner.models import preset
+from planner.specs.layouts.layout import Offload
 from planner.specs.search import SearchSpec
 from planner.specs.training import LoraSpec, TrainingSpec
 
@@ -191,6 +192,26 @@ def test_quantised_weights_travel_packed() -> None:
         owned = layer_owned(job, job.kinds[0], mesh(zero=3, dp=8))
         lengths.append(sum(float(np.sum(part)) for part in owned.packed))
     assert 0.25 < lengths[1] / lengths[0] < 0.27
+
+
+@pytest.mark.parametrize(
+    ("fields", "each"),
+    [({}, (1 + 4 / 256) / 64), ({"double_quantization": False}, 4 / 64)],
+)
+def test_scales_stay_whole_where_weights_are_sharded(
+    fields: dict[str, object], each: float
+) -> None:
+    """bitsandbytes' quant_state is no parameter: FSDP shards the 4-bit weight alone."""
+    workload, meshes = quantised("llama-3-8b", **fields), mesh(zero=3, dp=8)
+    kind = workload.kinds[0]
+    owned = layer_owned(workload, kind, meshes)
+    shards = held_bytes(workload, owned, meshes)[0]
+    trained = workload.states[3].sharded_weights * owned.dense[0] / 8
+    whole = each * sum(gemm.weights for gemm in kind.gemms())
+    weights = state_bytes(workload, owned, meshes).weights[0]
+    assert weights - trained - shards == pytest.approx(whole * 7 / 8, rel=1e-9)
+    away = replace(workload, offload=Offload(parameters=1, gradients=1, optimizer=1))
+    assert state_bytes(away, owned, meshes).weights[0] == pytest.approx(whole, rel=1e-9)
 
 
 def test_a_full_training_keeps_what_it_kept() -> None:

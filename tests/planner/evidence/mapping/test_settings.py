@@ -114,6 +114,19 @@ def test_a_loss_is_the_rooms_own_setting(
     assert framework.recipe.logits_bytes == bytes_per_logit
 
 
+def test_an_eager_loss_is_whole_where_a_stack_takes_chunks(make_row: MakeRow) -> None:
+    eager = case(make_row, "torchtune", loss="eager").workload.framework
+    usual = case(make_row, "torchtune", loss="chunked").workload.framework
+    assert (eager.recipe.logits_bytes, usual.recipe.logits_bytes) == (12, 4)
+
+
+def test_ligers_kernels_keep_logits_unless_chunked(make_row: MakeRow) -> None:
+    halo = "Halo (HF transformers, FSDP2, DeepEP)"
+    fused = case(make_row, halo, loss="fused").workload.framework
+    chunked = case(make_row, halo, loss="chunked").workload.framework
+    assert (fused.recipe.logits_bytes, chunked.recipe.logits_bytes) == (8, 1.5)
+
+
 def test_notes_change_nothing(make_row: MakeRow) -> None:
     """Physics is read from fixed words alone."""
     said = "eager, TP overlap on, forced load balancing, Liger, fp32 weights, autocast"
