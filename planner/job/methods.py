@@ -10,7 +10,7 @@ from planner.errors import BadInputError, did_you_mean
 from planner.models.architecture import Architecture
 from planner.models.layers.blocks import Role
 from planner.models.layers.linears import linears
-from planner.specs.training import Quantization, TrainingSpec
+from planner.specs.training import PROJECTED, Quantization, TrainingSpec
 
 FORMATS: tuple[Quantization, ...] = ("nf4", "fp4", "int8")
 """Formats of a quantised base."""
@@ -29,6 +29,7 @@ def check_method(training: TrainingSpec, model: Architecture, gpu: GpuSpec) -> N
             width, nothing left to train, or a format without kernels for the GPU.
     """
     _check_frozen(training, model)
+    _check_projected(training)
     if training.frozen:
         _check_targets(training, model)
         _check_rank(training, model)
@@ -82,6 +83,17 @@ def _check_frozen(training: TrainingSpec, model: Architecture) -> None:
             field="training.freeze.layers",
             value=freeze.layers,
             allowed=f"0 to {model.layers - 1}",
+        )
+
+
+def _check_projected(training: TrainingSpec) -> None:
+    """Refuse projected gradients of adapters, which are narrow already."""
+    if training.frozen and training.optimizer in PROJECTED:
+        raise BadInputError(
+            "projects gradients of whole matrices, not of adapters",
+            field="training.optimizer",
+            value=training.optimizer,
+            allowed="method full, or another optimizer",
         )
 
 

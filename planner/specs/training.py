@@ -18,7 +18,11 @@ Optimizer = Literal[
     "sgd-momentum",
     "adafactor",
     "muon",
+    "galore-adamw",
+    "apollo-adamw",
 ]
+PROJECTED = ("galore-adamw", "apollo-adamw")
+"""Optimizers with moments of a projected gradient, of matrices of layers. [text]"""
 Method = Literal["full", "lora", "qlora"]
 Quantization = Literal["nf4", "fp4", "int8"]
 Target = Literal[
@@ -168,6 +172,8 @@ class TrainingSpec(BaseModel):
     optimizer: Optimizer = "adamw"
     state_bits: Literal[8, 16, 32] | None = None
     """Width of the optimizer's moments; absent: the framework's. [bit]"""
+    projection_rank: int = Field(default=128, gt=0, strict=True)
+    """Rows that galore-adamw and apollo-adamw project a gradient on to. [1]"""
     optimizer_in_backward: bool = False
     """Every parameter is updated as its gradient arrives, which is then freed."""
     method: Method = "full"

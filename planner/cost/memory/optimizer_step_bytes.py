@@ -5,7 +5,11 @@ import numpy as np
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.network.offload_copies import kept_share
-from planner.cost.parameters.optimizers import ADAM_MOMENTS, stage_moments
+from planner.cost.parameters.optimizers import (
+    ADAM_MOMENTS,
+    is_projected,
+    stage_moments,
+)
 from planner.cost.parameters.quantised import HALF, gather_width
 from planner.cost.parameters.rank_parameters import Owned, padded_vocab
 from planner.cost.pricing import Pricing
@@ -23,6 +27,8 @@ ORTHOGONAL_SHORT = 3
 """Products of the iterate with itself: Gram matrix, its square, their mix. [1]"""
 SQUARES = 2
 """fp32 forms of one gradient in Adafactor: its squares, and the update. [1]"""
+DECOMPOSED = 3
+"""Forms of a matrix in its decomposition: fp32, its copy, the longer factor. [1]"""
 SINGLE = 4
 """Bytes of an fp32 number. [B]"""
 
@@ -87,7 +93,8 @@ def step_working(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes that an optimizer step makes of one tensor, the unit's largest.
 
     A loop of Adam: one number in the format of the moments. Adafactor: two fp32
-    forms. Muon, with r <= q the sides of a matrix: ``2 (3 r q + 3 r^2)``.
+    forms. Muon, with r <= q the sides of a matrix: ``2 (3 r q + 3 r^2)``. GaLore's
+    decomposition in fp32, ``4 (3 r q + r^2)``; APOLLO scales a copy, ``2 r q``.
 
     Args:
         workload: The job.
@@ -97,10 +104,12 @@ def step_working(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     Returns:
         Memory. [B], shape (meshes,)
 
-    Leaves out adapters, whose tensors are small.
+    Leaves out adapters, whose tensors are small, and that gate and up may be apart.
 
     References:
         torch.optim: ``_single_tensor_adam``, ``Adafactor``, ``Muon``.
+        github:jiaweizzhao/GaLore galore_torch/galore_projector.py: the gradient as
+        fp32, ``torch.linalg.svd`` with its copy and both factors.
     """
     training, recipe = workload.training, workload.recipe
     nothing = np.zeros(len(meshes))
@@ -112,6 +121,8 @@ def step_working(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
         return ELEMENT * (
             ORTHOGONAL_LONG * short * long + ORTHOGONAL_SHORT * short**2 + nothing
         )
+    if is_projected(workload, owned):
+        return _projecting(training.optimizer, owned) + nothing
     shards = np.where(meshes.zero > 0, meshes.dp_shard, 1)
     tensor = owned.largest[0] * owned.largest[1] / shards
     if training.optimizer == "adafactor":
@@ -121,6 +132,14 @@ def step_working(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
         one: Floats = stage_moments(workload, owned, meshes) / 2 * tensor
         return one
     return nothing
+
+
+def _projecting(optimizer: str, owned: Owned) -> Floats | float:
+    """Bytes that a low-rank Adam makes of the unit's largest matrix. [B]."""
+    short, long = owned.largest
+    if optimizer == "apollo-adamw":
+        return ELEMENT * short * long
+    return SINGLE * (DECOMPOSED * short * long + short**2)
 
 
 def load_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:

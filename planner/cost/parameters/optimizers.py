@@ -6,6 +6,7 @@ from hardware.formats import block_format
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.rank_parameters import Owned
 from planner.cost.pricing import Pricing
+from planner.specs.training import PROJECTED
 
 MOMENTS = {
     "adamw": 2.0,
@@ -18,6 +19,8 @@ MOMENTS = {
     "sgd-momentum": 1.0,
     "adafactor": 0.0,
     "muon": 1.0,
+    "galore-adamw": 2.0,
+    "apollo-adamw": 2.0,
 }
 """Moments per parameter; Adafactor's are sums of rows and columns. [1]"""
 FACTORED = 4
@@ -63,7 +66,8 @@ def rank_moments(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes of a unit's optimizer moments on a rank, wherever they lie.
 
     ``P m / S``; for Adafactor 4 B for every row and column of a matrix and every
-    element of a vector.
+    element of a vector. A low-rank Adam projects whole matrices, so that its moments
+    are not divided; tables are left to Adam.
 
     Args:
         workload: The job.
@@ -84,7 +88,22 @@ def rank_moments(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
         sums = owned.factored / shards + owned.factored_expert / expert_shards
         return np.zeros(len(meshes)) + FACTORED * sums
     each = stage_moments(workload, owned, meshes)
+    if is_projected(workload, owned):
+        return each / 2 * (owned.projected[0] + owned.projected[1])
     return each * (owned.dense / shards + owned.expert / expert_shards)
+
+
+def is_projected(workload: Pricing, owned: Owned) -> bool:
+    """Tell if the moments of a unit are those of projected gradients.
+
+    Args:
+        workload: The job. [-]
+        owned: Parameters of the unit on a rank. [-]
+
+    Returns:
+        True for layers under a low-rank Adam. [-]
+    """
+    return owned.matrices and workload.training.optimizer in PROJECTED
 
 
 def stage_moments(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:

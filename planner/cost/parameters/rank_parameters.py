@@ -7,7 +7,7 @@ import numpy as np
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.adapters import adapter_parameters, adapter_sums, is_frozen
 from planner.cost.parameters.quantised import HALF, quantised_savings, scale_bytes
-from planner.cost.parameters.shapes import factored_elements
+from planner.cost.parameters.shapes import factored_elements, projected_elements
 from planner.cost.parameters.weights import (
     largest_matrix,
     linear_weights,
@@ -17,6 +17,7 @@ from planner.cost.parameters.whole_tensors import tensors_of
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.models.layers.blocks import LayerKind
+from planner.specs.training import PROJECTED
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Owned:
     """Rows, columns and vectors of dense weights that train. [1], shape (meshes,)"""
     factored_expert: Floats | float = 0.0
     """Rows, columns and vectors of local experts that train. [1], shape (meshes,)"""
+    projected: tuple[Floats | float, Floats | float] = (0.0, 0.0)
+    """Moments and projections of a low-rank Adam, dense and of experts. [1]"""
     passes_back: bool = True
     """True where a backward passes, and needs the parameters again."""
 
@@ -106,7 +109,18 @@ def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
         factored=sums[0],
         factored_expert=sums[1],
         largest=largest,
+        projected=_projected(workload, layer, meshes),
     )
+
+
+def _projected(
+    workload: Workload, layer: LayerKind, meshes: Meshes
+) -> tuple[Floats | float, Floats | float]:
+    """What a low-rank Adam keeps of a layer; nothing under other optimizers. [1]."""
+    training = workload.training
+    if training.optimizer not in PROJECTED:
+        return 0.0, 0.0
+    return projected_elements(layer, meshes, training.projection_rank)
 
 
 def _unlayered(

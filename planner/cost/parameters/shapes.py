@@ -36,6 +36,43 @@ def weight_shapes(
         yield gemm, gemm.inputs / row, gemm.outputs / column, copies
 
 
+def projected_elements(
+    layer: LayerKind, meshes: Meshes, rank: int
+) -> tuple[Floats, Floats]:
+    """Elements of the moments and projections that a low-rank Adam keeps of a layer.
+
+    ``2 r c + r q`` for a matrix of sides q <= c: two moments of the gradient projected
+    on to r rows, and the projection. Norms and biases have Adam's two moments. Q, K,
+    V, gate and up count apart.
+
+    Args:
+        layer: Kind of layer. [-]
+        meshes: Any meshes. [-]
+        rank: Rows of a projected gradient, at most q count. [1]
+
+    Returns:
+        Elements of dense and of expert tensors. [1], shape (meshes,)
+
+    References:
+        Zhao et al. 2024, arXiv 2403.03507, table 1; Zhu et al. 2024, arXiv 2412.05270.
+        github:jiaweizzhao/GaLore galore_torch/galore_projector.py, ortho_matrix.
+
+    Leaves out that APOLLO can make its random projection anew from a seed.
+    """
+    dense, expert, held = (np.zeros(len(meshes)) for _ in range(3))
+    for gemm, inputs, outputs, copies in weight_shapes(layer, meshes):
+        for width in split_widths(layer).get(gemm.name, (gemm.outputs,)):
+            own = outputs * width / gemm.outputs
+            short, long = np.minimum(inputs, own), np.maximum(inputs, own)
+            kept = copies * np.minimum(rank, short) * (2 * long + short)
+            if gemm.split.startswith("expert"):
+                expert = expert + kept
+            else:
+                dense, held = dense + kept, held + inputs * own
+    every = layer.sharded_parameters / meshes.tp + layer.replicated_parameters
+    return dense + 2 * np.maximum(every - held, 0.0), expert
+
+
 def factored_elements(layer: LayerKind, meshes: Meshes) -> tuple[Floats, Floats]:
     """Rows and columns of a layer's matrices on a rank, and its vectors' elements.
 

@@ -82,6 +82,11 @@ def test_a_target_that_the_model_has_is_taken(
             "llama-3.1-8b",
             "no routed experts",
         ),
+        (
+            {"method": "lora", "optimizer": "galore-adamw"},
+            "llama-3.1-8b",
+            "whole matrices, not of adapters",
+        ),
     ],
 )
 def test_a_part_that_cannot_be_frozen_or_quantised_is_refused(

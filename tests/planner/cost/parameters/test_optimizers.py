@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from strategies import framework, small_job
 
+from planner.cost.memory.optimizer_step_bytes import step_working
 from planner.cost.meshes import Meshes
 from planner.cost.parameters.adapters import adapter_sums
 from planner.cost.parameters.optimizers import moment_bytes, rank_moments, shard_traffic
@@ -74,6 +75,39 @@ def test_adafactor_beside_the_layers() -> None:
     ]
     vocab = workload.model.vocab
     assert tables == [4 * (vocab + H), 4 * (vocab + H + H)]
+
+
+@pytest.mark.parametrize("optimizer", ["galore-adamw", "apollo-adamw"])
+@pytest.mark.parametrize("rank", [128, 8192])
+def test_a_projected_gradient_has_narrow_moments(optimizer: str, rank: int) -> None:
+    """GaLore's table 1: 2 n r + m r elements of a matrix m x n; norms have Adam's."""
+    workload = job(optimizer, projection_rank=rank)
+    owned = layer_owned(workload, workload.kinds[0], mesh())
+    sides = 2 * [(H, H)] + 2 * [(KV, H)] + 3 * [(H, F)]
+    each = [min(rank, q) * (2 * c + q) for q, c in sides]
+    assert rank_moments(workload, owned, mesh())[0] == 4 * (sum(each) + 2 * 2 * H)
+
+
+def test_tables_are_left_to_adam_beside_projected_gradients() -> None:
+    workload, adam = job("galore-adamw"), job("adamw")
+    for owned in (embedding_owned, head_owned):
+        kept, whole = (
+            rank_moments(it, owned(it, mesh()), mesh())[0] for it in (workload, adam)
+        )
+        assert kept == whole
+
+
+def test_a_projection_needs_room_of_the_largest_matrix() -> None:
+    """SVD: gate and up in fp32, a copy, two factors; APOLLO scales one copy."""
+    found = {}
+    for name in ("galore-adamw", "apollo-adamw"):
+        workload = job(name)
+        owned = layer_owned(workload, workload.kinds[0], mesh())
+        found[name] = float(step_working(workload, owned, mesh())[0])
+    assert found == {
+        "galore-adamw": 4 * (3 * H * 2 * F + H * H),
+        "apollo-adamw": 2 * H * 2 * F,
+    }
 
 
 def test_adafactor_of_adapters() -> None:
