@@ -7,6 +7,7 @@ from planner.evidence.mapping.software import StackRule
 from planner.evidence.notes.rules import rules
 from planner.evidence.rows.rows import Row
 from planner.evidence.rows.unsupported import UnsupportedError
+from planner.evidence.rows.vocabulary import OptimizerWords
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.training import LoraSpec, Method, Precision, TrainingSpec
 
@@ -20,7 +21,12 @@ PRECISIONS: tuple[tuple[str, Precision], ...] = (
     (r"fp32|float32|^32\b|single", "fp32"),
 )
 """Patterns of a number format, the narrowest first."""
-_OPTIMIZERS = {"adam": "adamw", "sgd": "sgd-momentum"}
+_OPTIMIZERS = {
+    "adam": "adamw",
+    "sgd": "sgd-momentum",
+    "galore": "galore-adamw",
+    "apollo": "apollo-adamw",
+}
 
 
 def training_of(row: Row, layout: PartialLayout, rule: StackRule) -> TrainingSpec:
@@ -50,14 +56,25 @@ def training_of(row: Row, layout: PartialLayout, rule: StackRule) -> TrainingSpe
             "seq_len": row.job.seq_len,
             "global_batch": prod(part or 1 for part in cut),
             "precision": _precision(row, rule),
-            "optimizer": _OPTIMIZERS.get(words.name, words.name),
+            "optimizer": _optimizer(words),
             "state_bits": None if words.state_bits == 32 else words.state_bits,
             "optimizer_in_backward": words.in_backward,
+            **({"projection_rank": words.rank} if words.rank else {}),
             "method": _method(row),
             "lora": LoraSpec() if _method(row) == "full" else _lora(row, rule),
             "document": _document(row, rule),
         }
     )
+
+
+def _optimizer(words: OptimizerWords) -> str:
+    """The optimizer; SGD inside the backward is LOMO's, without a momentum.
+
+    Source: Lv et al. 2023, arXiv 2306.09782.
+    """
+    if words.name == "sgd" and words.in_backward:
+        return "sgd"
+    return _OPTIMIZERS.get(words.name, words.name)
 
 
 def _document(row: Row, rule: StackRule) -> int | None:

@@ -64,6 +64,8 @@ MODULES: Rules = (
 )
 OPTIMIZERS: Rules = (
     (r"muon", "muon"),
+    (r"galore", "galore"),
+    (r"\bapollo\b", "apollo"),
     (r"lamb\b", "lamb"),
     (r"adafactor", "adafactor"),
     (r"\bsgd|\blomo\b", "sgd"),
@@ -233,7 +235,9 @@ def _optimizer(row: Fields) -> dict[str, Any]:
     if bits == 32 and (pure or re.search(r"\bbf16$|\bbf16,|bf16 states", text)):
         bits = 16
     cpu = bool(re.search(r"\b(on|to) cpu\b", text))
+    rank = re.search(r"rank\W*(\d+)", text)
     return {
+        "rank": int(rank[1]) if rank else None,
         "name": _first(OPTIMIZERS, text, "adam"),
         "state_bits": 32 if cpu else bits,
         "in_backward": bool(re.search(r"backward|per-layer weight|\blomo\b", text)),

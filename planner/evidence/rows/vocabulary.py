@@ -89,7 +89,11 @@ class ShardingWords(_Words):
 class OptimizerWords(_Words):
     """Optimizer, and the place of the optimizer state."""
 
-    name: Literal["adam", "muon", "lamb", "sgd", "adafactor"] = "adam"
+    name: Literal["adam", "muon", "lamb", "sgd", "adafactor", "galore", "apollo"] = (
+        "adam"
+    )
+    rank: PositiveInt | None = None
+    """Rows that a low-rank optimizer projects a gradient on to. [1]"""
     state_bits: Literal[8, 16, 32] = 32
     in_backward: bool = False
     on_cpu: bool = False

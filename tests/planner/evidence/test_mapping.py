@@ -330,6 +330,25 @@ def test_a_batch_that_does_not_divide_is_unsupported(make_row: MakeRow) -> None:
         case_of(make_row(job={"global_batch": 60}))
 
 
+@pytest.mark.parametrize(
+    ("said", "optimizer", "rank", "in_backward"),
+    [
+        ("GaLore AdamW, rank 1024", "galore-adamw", 1024, False),
+        ("8-bit GaLore, per-layer weight updates", "galore-adamw", 128, True),
+        ("APOLLO", "apollo-adamw", 128, False),
+        ("LOMO", "sgd", 128, True),
+        ("SGD with momentum", "sgd-momentum", 128, False),
+    ],
+)
+def test_an_optimizer_is_read_with_its_rank(
+    make_row: MakeRow, said: str, optimizer: str, rank: int, *, in_backward: bool
+) -> None:
+    row = make_row(job={"optimizer": said}, normalised={"optimizer": {}})
+    training = case_of(row).workload.training
+    assert (training.optimizer, training.projection_rank) == (optimizer, rank)
+    assert training.optimizer_in_backward == in_backward
+
+
 def test_an_open_micro_batch_is_the_fastest_that_fits(make_row: MakeRow) -> None:
     case = case_of(make_row(layout={"micro_batch": None}))
     cut = (case.layout.dp, case.layout.micro_batch, case.layout.grad_accum)

@@ -38,6 +38,7 @@ HABITS: dict[str, dict[str, Any]] = {
 METHODS: list[dict[str, Any]] = [
     {},
     {"optimizer": "muon"},
+    {"optimizer": "galore-adamw"},
     {"optimizer": "adafactor"},
     {"method": "qlora"},
     {"optimizer_in_backward": True},
