@@ -56,13 +56,20 @@ def method_answers(workload: Pricing, given: Layout | None) -> tuple[MethodAnswe
     """
     training = workload.training
     own = (training.method, training.optimizer, bool(workload.offload.optimizer))
-    allowed = [way for way in METHODS if not way[2] or _may_offload(workload)]
+    allowed = [way for way in METHODS if not way[2] or may_offload(workload)]
     others = [way for way in allowed if way != own]
     return tuple(_answer(workload, given, *way) for way in (own, *others))
 
 
-def _may_offload(workload: Pricing) -> bool:
-    """True where the framework can offload optimizer states and the job allows it."""
+def may_offload(workload: Pricing) -> bool:
+    """Tell if the framework can offload optimizer states and the job allows it.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        False also where something is in the host's memory already.
+    """
     able = any("optimizer" in group for group in workload.framework.limits.offload)
     return able and workload.search.offload is None and workload.offload == Offload()
 
@@ -103,6 +110,8 @@ def _with_memory(
     found = {
         "verdict": held and held.memory.verdict,
         "device_gib": held and held.memory.peak_device_gib.value,
+        "oom_probability": held and held.memory.oom_probability,
+        "gpus": workload.gpus,
         "largest_model": largest_model(workload, place),
         "gpus_needed": fewest and fewest.layout.gpus,
         "nodes_needed": fewest and nodes_of(workload, fewest.layout.gpus),

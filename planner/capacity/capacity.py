@@ -7,7 +7,8 @@ from functools import cache, partial
 
 from hardware.catalog import Cluster
 from planner.capacity.alternatives import method_answers
-from planner.capacity.leanest import leanest, weigh
+from planner.capacity.cheapest import cheapest_change
+from planner.capacity.leanest import Held, leanest, weigh
 from planner.cost.pricing import Pricing
 from planner.cost.routing import assumed_routing
 from planner.cost.workload import Workload
@@ -24,6 +25,7 @@ from planner.inference.estimate import (
 from planner.inference.formats import formats
 from planner.inference.largest import largest
 from planner.job.expressible import refuse_inexpressible
+from planner.job.variants import variants
 from planner.models import Architecture
 from planner.prediction.predict import complete
 from planner.prediction.refusals import refuse_host
@@ -81,6 +83,9 @@ def training_memory(
         chosen=chosen,
         largest=_largest_job(pricing, layout),
         methods=methods,
+        cheapest_change=cheapest_change(
+            pricing, layout, memory, methods, chosen=chosen
+        ),
         checkpoint=checkpoint(pricing, layout),
         stack=stack_in_force(pricing),
         assumptions=_assumptions(pricing, layout, chosen=chosen),
@@ -89,14 +94,27 @@ def training_memory(
 
 
 def _frugal(workload: Workload) -> Layout:
-    held = leanest(Pricing.candidate(workload))
-    if held is None:
+    """The most frugal legal layout, of all that may lie in the host's memory."""
+    if workload.search.offload:
+        every = variants((workload,))
+        ways = [way for way in every if way.training == workload.training]
+    else:
+        ways = [Pricing.candidate(workload)]
+    found = [held for way in ways if (held := leanest(way)) is not None]
+    if not found:
         refuse_inexpressible((workload,))
         raise BadInputError(
             "no legal layout is left; planner explain says which limits clash",
             field="search",
         )
-    return held.layout
+    return min(found, key=_peak).layout
+
+
+def _peak(held: Held) -> tuple[bool, float]:
+    """Order of layouts: those that the host holds first, then by device memory."""
+    host = held.memory.host
+    short = host is not None and not host.is_enough
+    return short, held.memory.peak_device_gib.value
 
 
 def _completed(workload: Workload, given: PartialLayout) -> Layout:

@@ -22,6 +22,7 @@ from planner.comparison.entries import (
     within,
 )
 from planner.comparison.purchase import ChangeName, PurchaseSpec
+from planner.comparison.vocabulary import tokens_words
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.job.calibration_file import CalibrationFile
@@ -288,7 +289,7 @@ def _named_apart(tasks: Sequence[Task]) -> tuple[Task, ...]:
 def _title(workload: Workload, tokens: float) -> str:
     training = workload.training
     return (
-        f"{workload.model.name}, {tokens / 1e12:,.4g} T tokens, "
+        f"{workload.model.name}, {tokens_words(tokens)}, "
         f"{training.sequences:,} sequences of {training.seq_len:,} tokens a step, "
         f"{training.precision}, {training.optimizer}"
     )

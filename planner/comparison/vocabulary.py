@@ -54,3 +54,34 @@ def _digits(value: float) -> str:
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+_SCALES = ((1e10, 1e12, " T"), (1e9, 1e9, "B"), (1e6, 1e6, "M"), (0.0, 1e3, "k"))
+"""Least count, scale and letter of a count of tokens. [token]"""
+
+
+def tokens_words(tokens: float) -> str:
+    """A count of tokens in words.
+
+    Args:
+        tokens: Tokens. [token]
+
+    Returns:
+        For example `0.2 T tokens` or `100M tokens`. [text]
+    """
+    scale, letter = next((s, word) for least, s, word in _SCALES if tokens >= least)
+    return f"{tokens / scale:,.4g}{letter} tokens"
+
+
+def energy_words(energy_mwh: float) -> str:
+    """An energy in words.
+
+    Args:
+        energy_mwh: Energy. [MWh]
+
+    Returns:
+        For example `76 MWh` or `4.1 kWh`. [text]
+    """
+    if energy_mwh >= 1:
+        return f"{energy_mwh:,.0f} MWh"
+    return f"{energy_mwh * 1e3:,.3g} kWh"

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from planner import __version__
 from planner.comparison.answer import CandidateAnswer, Comparison, Extra
-from planner.comparison.vocabulary import days, money, saved_for
+from planner.comparison.vocabulary import days, energy_words, money, saved_for
+from planner.planning.reasons import gpus_words
 from planner.report.tables import section, sentences
 from planner.specs.answer.estimate import Interval
 from planner.specs.layouts.layout_text import short_layout
@@ -82,7 +83,7 @@ def _row(one: CandidateAnswer) -> tuple[str | Text, ...]:
         f"{one.gpus:,}",
         _between(one.run.time_to_train_s, days),
         _NONE if cost is None else _between(cost.total, money),
-        f"{one.energy_mwh:,.0f} MWh",
+        energy_words(one.run.energy_mwh.value),
         _NONE if one.tokens_per_usd is None else f"{one.tokens_per_usd:,.0f}",
         f"{one.plan.estimate.mfu.full_attention:.1%}",
         _mark(one),
@@ -113,7 +114,7 @@ def _best(answer: Comparison) -> Iterator[str]:
         one = next(c for c in answer.candidates if c.name == answer.best)
         took, gpus = days(one.time_to_train_s or 0.0), one.gpus or 0
         spent = "" if one.cost_usd is None else f" for {money(one.cost_usd)}"
-        yield f"{one.name} on {gpus:,} GPUs: {took}{spent}, {answer.why_best}."
+        yield f"{one.name} on {gpus_words(gpus)}: {took}{spent}, {answer.why_best}."
     else:
         yield f"{answer.why_best}."
     if answer.over_quotes:
@@ -135,7 +136,8 @@ def _budget(answer: Comparison) -> Iterator[RenderableType]:
     if budget is None:
         return
     lines = [
-        f"{one.name} on {one.gpus:,} GPUs: {one.budget_tokens / 1e12:,.3g} T tokens "
+        f"{one.name} on {gpus_words(one.gpus or 0)}: "
+        f"{one.budget_tokens / 1e12:,.3g} T tokens "
         f"in {days(one.run.time_to_train_s.value * one.budget_tokens / one.run.tokens)}"
         for one in answer.candidates
         if one.budget_tokens and one.run is not None

@@ -55,6 +55,7 @@ def training_memory_report(answer: TrainingMemory, title: Heading) -> Renderable
         *_moments(memory),
         section("The most that fits", _pairs(most_rows(answer))),
         section("By method", methods_table(answer.methods)),
+        *_cheapest(answer),
         section("Checkpoint", _pairs(checkpoint_rows(answer.checkpoint))),
         *_small_print(answer.warnings, answer.stack, answer.assumptions),
     )
@@ -174,6 +175,36 @@ def _tokens(number: int, positions: int | None) -> str:
 
 def _count(number: int, unit: str) -> str:
     return f"{number:,} {unit}{'s' * (number != 1)}" if number else "none fits"
+
+
+def _cheapest(answer: TrainingMemory) -> Iterator[RenderableType]:
+    words = cheapest_words(answer)
+    if words:
+        yield section("The least change that fits", sentences((words,)))
+
+
+def cheapest_words(answer: TrainingMemory) -> str:
+    """The least change after which a job fits, and how to ask for it.
+
+    Args:
+        answer: Answer for a training job. [-]
+
+    Returns:
+        One sentence; empty for a job that fits. [text]
+    """
+    change = answer.cheapest_change
+    if answer.memory.verdict == "fits":
+        return ""
+    if change is None:
+        return (
+            "none of the changes tried fits: other methods, shorter sequences, more "
+            "nodes"
+        )
+    fits = change.verdict == "fits"
+    odds = "" if fits else f", {change.oom_probability or 0:.0%} likely not to fit"
+    lead = "" if fits else "none is safe; of least risk: "
+    how = " ".join(change.options)
+    return f"{lead}{change.change}: {change.device_gib:.1f} GiB{odds} ({how})"
 
 
 def methods_table(methods: Sequence[MethodAnswer]) -> Table:

@@ -9,23 +9,34 @@ from planner.api.flow.compare import compared, runner
 from planner.api.flow.limits import MEMORY
 from planner.api.flow.overlay import lay_over
 from planner.cli.guard import guarded
+from planner.cli.lines import (
+    GlobalBatch,
+    Line,
+    LineFramework,
+    LineMethod,
+    LineModel,
+    On,
+    SeqLen,
+    Tokens,
+)
 from planner.cli.options import Assignments, Calibration, Hardware, JsonTo
 from planner.cli.output import check_writable, deliver
 from planner.cli.pictures import ReportTo, write_report
 from planner.cli.progress import candidate_progress
+from planner.cli.sources import with_assumed
 from planner.cli.spread import FallBack, Resume, Scheduler
 from planner.cli.stopping import MemoryLimit
 from planner.comparison.answer import Comparison
-from planner.comparison.read import given_by
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.job.calibration_file import read_calibration
 from planner.report.comparison import comparison_report
 
 Specs = Annotated[
-    list[Path],
+    list[Path] | None,
     typer.Argument(
-        metavar="SPEC...",
-        help="Job files, or one purchase file; or names of those that come along.",
+        metavar="[SPEC]...",
+        help="Job files, or one purchase file; or names of those that come along; or "
+        "none, with --model and --on.",
         show_default=False,
     ),
 ]
@@ -82,8 +93,15 @@ Tolerance = Annotated[
 
 @guarded
 def compare(
-    specs: Specs,
+    specs: Specs = None,
     *,
+    model: LineModel = None,
+    on: On = None,
+    method: LineMethod = None,
+    seq_len: SeqLen = None,
+    global_batch: GlobalBatch = None,
+    framework: LineFramework = None,
+    tokens: Tokens = None,
     deadline: Deadline = None,
     budget: Budget = None,
     assignments: Assignments = None,
@@ -103,6 +121,13 @@ def compare(
 
     Args:
         specs: Jobs, or one purchase file. [-]
+        model: Model of a job without a file. [text]
+        on: GPUs of each candidate. [text]
+        method: Method of training. [text]
+        seq_len: Tokens of a sequence. [token]
+        global_batch: Sequences of a step. [sequence]
+        framework: Framework by name, or `any`. [text]
+        tokens: Tokens of the run. [token]
         deadline: Longest run. [text]
         budget: Most money. [text]
         assignments: Fields of the job to replace. [text]
@@ -126,9 +151,11 @@ def compare(
     """
     check_writable(json=json_to, report=report_to)
     lay_over(hardware)
+    line = Line(model, on, method, seq_len, global_batch, framework, tokens)
+    given, assumed = line.given(specs or [])
     with candidate_progress() as told:
         answer = compared(
-            [given_by(path) for path in specs],
+            given,
             runner(scheduler, fall_back=fall_back, note=_note),
             assignments=assignments or (),
             deadline=deadline,
@@ -143,7 +170,7 @@ def compare(
             told=told,
         )
     text = answer.model_dump_json(by_alias=True, indent=2)
-    deliver(comparison_report(answer), text, json_to)
+    deliver(with_assumed(comparison_report(answer), assumed), text, json_to)
     write_report(report_to, lambda: _page(answer))
     _require_plan(answer)
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from planner.comparison.answer import CandidateAnswer, Comparison
-from planner.comparison.vocabulary import days, money
+from planner.comparison.vocabulary import days, energy_words, money, tokens_words
+from planner.planning.reasons import gpus_words
 from planner.report.charts.purchases import (
     NEXT_LEGEND,
     candidate_legend,
@@ -69,7 +70,7 @@ def _lead(answer: Comparison) -> str:
 
 def _asked(answer: Comparison) -> str:
     question = answer.question
-    parts = [f"{question.tokens / 1e12:,.4g} T tokens"]
+    parts = [tokens_words(question.tokens)]
     if question.deadline_s is not None:
         parts.append(f"in no more than {days(question.deadline_s)}")
     if question.budget_usd is not None:
@@ -80,7 +81,7 @@ def _asked(answer: Comparison) -> str:
 def _answer(best: CandidateAnswer) -> str:
     gpus, took = best.gpus or 0, days(best.time_to_train_s or 0.0)
     spent = "" if best.cost_usd is None else f" for {money(best.cost_usd)}"
-    return f"{best.name} on {gpus:,} GPUs: {took}{spent}"
+    return f"{best.name} on {gpus_words(gpus)}: {took}{spent}"
 
 
 def _tiles(best: CandidateAnswer) -> Iterator[Tile]:
@@ -94,7 +95,7 @@ def _tiles(best: CandidateAnswer) -> Iterator[Tile]:
     if cost is not None:
         low, high = money(cost.total.low), money(cost.total.high)
         yield Tile("Cost", money(cost.total.value), f"{low} to {high}")
-    yield Tile("Energy", f"{run.energy_mwh.value:,.0f}", "MWh")
+    yield Tile("Energy", *energy_words(run.energy_mwh.value).split())
     mfu, step = plan.estimate.mfu.full_attention, plan.estimate.step_time_s.value
     yield Tile("MFU", f"{mfu:.1%}", f"{step:.3f} s a step")
     if best.tokens_per_usd is not None:

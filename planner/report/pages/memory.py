@@ -2,6 +2,7 @@
 
 from planner.report.heading import Heading
 from planner.report.memory import (
+    cheapest_words,
     checkpoint_rows,
     methods_rows,
     most_rows,
@@ -37,10 +38,16 @@ def training_page(answer: TrainingMemory, title: Heading) -> Page:
         sections=[
             Section("most", "The most that fits", [Facts(most_rows(answer))]),
             memory_section(answer.memory),
-            Section("methods", "By method", [_methods(answer)]),
+            Section("methods", "By method", [_methods(answer), *_cheapest(answer)]),
             Section("saved", "Checkpoint", [Facts(checkpoint_rows(answer.checkpoint))]),
         ],
     )
+
+
+def _cheapest(answer: TrainingMemory) -> list[Facts]:
+    """The least change that fits, where the job does not."""
+    words = cheapest_words(answer)
+    return [Facts([("least change that fits", words)])] if words else []
 
 
 def _methods(answer: TrainingMemory) -> Table:

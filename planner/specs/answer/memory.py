@@ -69,6 +69,10 @@ class MethodAnswer(BaseModel):
     verdict: Verdict | None = None
     """Verdict on the given layout; null where the method cannot be priced here."""
     device_gib: float | None = None
+    oom_probability: float | None = None
+    """Probability that it does not fit. [1]"""
+    gpus: int = 0
+    """GPUs that verdict and device memory are of. [1]"""
     largest_model: str | None = None
     """Largest preset that fits these GPUs; null where none does."""
     gpus_needed: int | None = None
@@ -77,6 +81,23 @@ class MethodAnswer(BaseModel):
     """The layout that needs the fewest GPUs."""
     reason: str = ""
     """Reason why an answer is missing. [text]"""
+
+
+class FittingChange(BaseModel):
+    """A change of a job after which it fits, or is less at risk."""
+
+    model_config = ConfigDict(frozen=True)
+
+    change: str
+    """What changes, in words."""
+    options: tuple[str, ...]
+    """Options of the command line that make the change."""
+    verdict: Verdict
+    device_gib: float
+    oom_probability: float | None = None
+    """Probability that it does not fit. [1]"""
+    gpus: int
+    """GPUs that the changed job takes. [1]"""
 
 
 class TrainingMemory(_Answer):
@@ -88,6 +109,8 @@ class TrainingMemory(_Answer):
     """True where planner chose the most frugal layout; else the layout was given."""
     largest: LargestJob
     methods: tuple[MethodAnswer, ...]
+    cheapest_change: FittingChange | None = None
+    """The least change after which the job fits; null where it does, or none does."""
     checkpoint: Checkpoint
 
 

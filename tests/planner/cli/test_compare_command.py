@@ -167,3 +167,29 @@ def test_every_shipped_purchase_is_read() -> None:
         fields = read_mapping(path)
         assert len(fields["candidates"]) >= 2
         assert all(one["source"] for one in fields["candidates"] if "price" in one)
+
+
+def test_one_line_compares_gpus_without_a_file() -> None:
+    line = ("--model", "llama-3.2-1b", "--method", "lora", "--tokens", "20M")
+    done = run(*line, "--on", "1x4090", "--on", "1xl40s")
+    text = " ".join(done.stdout.split())
+    assert done.exit_code == 0, done.output
+    for part in ("20M tokens", "1x4090", "1xl40s", "on 1 GPU:", "kWh"):
+        assert part in text
+    assert "adapters of rank 16" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "no job is given"),
+        (("--model", "llama-3.2-1b"), "no job is given"),
+        (("70b-one-month", "--on", "1xl40s"), "--on: goes without a SPEC"),
+        (("--model", "llama-3.2-1b", "--on", "1xzzz"), "--on"),
+    ],
+)
+def test_half_a_line_is_refused(arguments: tuple[str, ...], words: str) -> None:
+    done = run(*arguments)
+    assert done.exit_code == BAD_INPUT
+    assert words in done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 6
