@@ -2,6 +2,8 @@
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 _SCALES = ((1e9, "BUSD"), (1e6, "MUSD"), (1e3, "kUSD"))
+_COUNTS = ((1e10, 1e12, " T"), (1e9, 1e9, "B"), (1e6, 1e6, "M"), (0.0, 1e3, "k"))
+"""Least count, scale and letter of a count of tokens. [token]"""
 
 
 def money(amount: float) -> str:
@@ -56,10 +58,6 @@ def _digits(value: float) -> str:
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
-_SCALES = ((1e10, 1e12, " T"), (1e9, 1e9, "B"), (1e6, 1e6, "M"), (0.0, 1e3, "k"))
-"""Least count, scale and letter of a count of tokens. [token]"""
-
-
 def tokens_words(tokens: float) -> str:
     """A count of tokens in words.
 
@@ -69,7 +67,7 @@ def tokens_words(tokens: float) -> str:
     Returns:
         For example `0.2 T tokens` or `100M tokens`. [text]
     """
-    scale, letter = next((s, word) for least, s, word in _SCALES if tokens >= least)
+    scale, letter = next((s, word) for least, s, word in _COUNTS if tokens >= least)
     return f"{tokens / scale:,.4g}{letter} tokens"
 
 
