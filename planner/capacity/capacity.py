@@ -39,6 +39,7 @@ from planner.specs.answer.uncertainty import UNMEASURED
 from planner.specs.inference import InferenceSpec
 from planner.specs.layouts.layout import Layout, PartialLayout
 from planner.specs.search import SearchSpec
+from planner.verify.writable import writer_breaches
 
 GRAIN = 64
 """Grain of the largest sequence, beside the degrees that split it. [token]"""
@@ -103,6 +104,9 @@ def _frugal(workload: Workload) -> Layout:
     found = [held for way in ways if (held := leanest(way)) is not None]
     if not found:
         refuse_inexpressible((workload,))
+        for sentence in writer_breaches(workload, Layout()):
+            if workload.gpus == 1:
+                raise BadInputError(sentence, field="training")
         raise BadInputError(
             "no legal layout is left; planner explain says which limits clash",
             field="search",

@@ -18,7 +18,9 @@ from planner.search.emptiness import thin
 from planner.search.space.space import Space, enumerate_space
 from planner.specs.answer.explanation import Contradiction, Limit
 from planner.specs.layouts.axes import AXIS, NUMBERS, WORDS
+from planner.specs.layouts.layout import Layout
 from planner.specs.search import IntLimit, Span, limit_words, listed
+from planner.verify.writable import writer_breaches
 
 SHOWN = 3
 """Values of an axis that are named as the nearest. [1]"""
@@ -248,4 +250,7 @@ def _last(case: Case) -> str:
             words = limit_words(axis, given[axis])
             return f"the last {left:,} legal layouts were removed by {words}"
         break
+    for workload in case.workloads:
+        if workload.gpus == 1 and (wordless := [*writer_breaches(workload, Layout())]):
+            return wordless[0]
     return "no layout is legal even without the limits of the search block"

@@ -194,7 +194,7 @@ def import_spec(
         fields |= _batch(fields, reading)
     for name in assignments:
         fields.setdefault(name.partition(".")[0].partition("=")[0], {})
-    _require(fields, assignments)
+    _require(fields, assignments, reading.named)
     _refuse_strange(fields)
     assigned(fields, assignments, Path(), reading.target)
     return fields
@@ -259,7 +259,7 @@ def _fields(reading: Reading, told: UserOverrides) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value}
 
 
-def _require(fields: Mapping[str, Any], assignments: Sequence[str]) -> None:
+def _require(fields: Mapping[str, Any], assignments: Sequence[str], named: str) -> None:
     """Refuse a spec with missing settings, and name all of them at once."""
     training = fields.get("training", {})
     batch = training.keys() & {"global_batch", "global_batch_tokens"}
@@ -283,6 +283,8 @@ def _require(fields: Mapping[str, Any], assignments: Sequence[str]) -> None:
         )
         if not there
     ]
+    if missing and named and not fields.get("model"):
+        missing[0] += f", since {named} is no preset's hub id"
     if missing:
         raise BadInputError("the files do not say " + "; nor ".join(missing))
 

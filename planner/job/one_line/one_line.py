@@ -105,6 +105,9 @@ def job_of(
     training |= _of_hardware(fleet) | {"optimizer": "adamw", "method": method}
     if method != "full":
         training["lora"] = {"rank": 16, "targets": "all-linear"}
+    if method != "full" and training["precision"] == "fp16":
+        # GradScaler refuses gradients in fp16, and PEFT makes adapters in fp32.
+        training["lora"] |= {"precision": "fp32"}
     if run is not None:
         training["tokens"] = run
     fields: Fields = {"model": named.given, "cluster": fleet.cluster}
@@ -203,6 +206,7 @@ def _words(
 ) -> dict[str, str]:
     """Words for what the user left open."""
     training = fields["training"]
+    kept = " in fp32" if "precision" in training.get("lora", {}) else ""
     every = {
         "model": named.told,
         "cluster": fleet.told,
@@ -211,7 +215,7 @@ def _words(
         "framework": str(fields["framework"]),
         "training.precision": training["precision"],
         "training.optimizer": "adamw",
-        "training.lora": "adapters of rank 16 on all linear layers",
+        "training.lora": f"adapters of rank 16{kept} on all linear layers",
     }
     if "lora" not in training:
         del every["training.lora"]

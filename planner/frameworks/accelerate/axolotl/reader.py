@@ -19,6 +19,8 @@ from planner.frameworks.accelerate.launch.reader import reading_of
 from planner.frameworks.accelerate.launch.trainer import refuse_quantised, true
 from planner.launch.brief import Reading
 
+FSDP_VERSIONS = ("1", "2")
+"""Versions of FSDP that axolotl's files name. [text]"""
 MARKS = frozenset({"base_model", "sequence_len", "micro_batch_size"})
 """Keys that mark axolotl's YAML, which has two of them. [text]"""
 DEFAULTS: Mapping[str, Any] = {
@@ -106,11 +108,11 @@ def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:
     by_deepspeed = bool(given.get("deepspeed")) or bool(others.zero)
     places, mesh = dict[str, Any](), _mesh(given, name)
     if sharded:
-        places = {"distributed_type": "FSDP", "fsdp_config": _fsdp(given)}
+        places = {"distributed_type": "FSDP", "fsdp_config": _fsdp(given, name)}
         places["parallelism_config"] = mesh
     if by_deepspeed:
         places = {"distributed_type": "DEEPSPEED", **_shipped(given, others)}
-    pure = sharded and str(_fsdp(given)["version"]) == "2" and not by_deepspeed
+    pure = sharded and str(_fsdp(given, name)["version"]) == "2" and not by_deepspeed
     if pure or not (half or scaled or by_deepspeed):
         places["mixed_precision"] = "no"
     training = _training(given, name) | {"bf16": half and not pure, "fp16": scaled}
@@ -118,9 +120,17 @@ def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:
     return replace(others, places=places, training=training, run=run, name=name)
 
 
-def _fsdp(given: Mapping[str, Any]) -> dict[str, Any]:
+def _fsdp(given: Mapping[str, Any], name: str) -> dict[str, Any]:
     its = block(given, "fsdp_config", "fsdp_")
     version = given.get("fsdp_version", its.get("version", 1))
+    if str(version) not in FSDP_VERSIONS:
+        raise BadInputError(
+            "is no FSDP of torch",
+            file=name,
+            field="fsdp_version",
+            value=version,
+            allowed=" or ".join(FSDP_VERSIONS),
+        )
     return {key: its[key] for key in SHARDS if key in its} | {"version": version}
 
 

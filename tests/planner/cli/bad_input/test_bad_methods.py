@@ -117,3 +117,12 @@ def test_what_does_not_fit_the_gpu_is_an_answer(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["predict", str(file)])
     assert done.exit_code == 0, done.output
     assert "does not fit" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["plan", "memory"])
+def test_adapters_in_fp16_are_refused_with_the_reason(command: str) -> None:
+    line = ["--model", "llama-3.2-1b", "--on", "1xv100", "--method", "qlora"]
+    bad = ["--set", "training.lora.precision=bf16"]
+    done = CliRunner().invoke(app, [command, *line, *bad])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "fp16 gradients of fp16 adapters cannot be scaled" in done.stderr

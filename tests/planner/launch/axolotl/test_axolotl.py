@@ -278,6 +278,7 @@ def test_what_changes_the_price_and_is_not_read_is_told(line: str, told: str) ->
         "sequence_len: -1",
         "gradient_accumulation_steps: 1.5",
         "context_parallel_size: x",
+        "fsdp_version: 3",
     ],
 )
 def test_a_value_that_cannot_be_is_refused_with_file_and_field(line: str) -> None:
