@@ -141,9 +141,10 @@ def _largest_job(workload: Pricing, layout: Layout) -> LargestJob:
     batched = cache(partial(_with_micro_batch, workload, layout))
     lengthened = cache(partial(_with_length, workload, layout, unit))
     length = max(workload.training.seq_len // unit, 1)
-    packing = workload.profile.packing
+    packing, pair = workload.profile.packing, workload.training.together
+    most = _most(batched, packing, layout.micro_batch, MOST_MICRO_BATCH)
     return LargestJob(
-        micro_batch=_most(batched, packing, layout.micro_batch, MOST_MICRO_BATCH),
+        micro_batch=most // pair * pair,
         seq_len=unit * _most(lengthened, packing, length, MOST_TOKENS // unit),
     )
 

@@ -105,6 +105,7 @@ def _least(workload: Pricing) -> Pricing:
     """
     given, limits = workload.search, workload.framework.limits
     least = {axis.name: axis.default for axis in AXES if axis.is_lean}
+    least["micro_batch"] = workload.training.together
     if FULL in limits.recompute:
         least["recompute"] = FULL
     free = {k: v for k, v in least.items() if getattr(given, k) is None}

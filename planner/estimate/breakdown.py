@@ -15,6 +15,7 @@ from planner.cost.table.table import CostTable, layer_parts
 from planner.cost.table.units import nanoseconds
 from planner.cost.time.columns import Context, Parts
 from planner.cost.time.ends import embedding_end, head_end
+from planner.cost.time.reference import with_reference
 from planner.cost.time.transfers import sharded_parts
 from planner.pipeline.splits import (
     Counts,
@@ -166,10 +167,10 @@ def _ends(data: DataGroups, context: Context, costs: StageCosts) -> Ends:
     workload, meshes = data.workload, data.meshes
     embedding, head = embedding_end(context), head_end(context)
     owned = embedding_owned(workload, meshes), head_owned(workload, meshes)
-    parts = [
-        sharded_parts(data, own, end.forward, end.backward)
-        for own, end in zip(owned, (embedding, head), strict=True)
-    ]
+    parts = []
+    for own, end in zip(owned, (embedding, head), strict=True):
+        ahead, behind = sharded_parts(data, own, end.forward, end.backward)
+        parts.append((with_reference(workload, ahead), behind))
     return list(zip((0, costs.stages - 1), parts, strict=True))
 
 

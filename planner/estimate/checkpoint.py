@@ -12,7 +12,12 @@ from planner.cost.parameters.rank_parameters import (
     head_owned,
     layer_owned,
 )
-from planner.cost.parameters.states import held_bytes, state_bytes, unsaved_bytes
+from planner.cost.parameters.states import (
+    held_bytes,
+    reference_bytes,
+    state_bytes,
+    unsaved_bytes,
+)
 from planner.cost.pricing import Pricing
 from planner.estimate.layouts import counts_of, recompute_kinds
 from planner.specs.answer.memory import Checkpoint
@@ -87,7 +92,8 @@ def _unit(workload: Pricing, owned: Owned, alone: Meshes) -> Saved:
     here = replace(workload, offload=Offload())
     states, unsaved = state_bytes(here, owned, alone), unsaved_bytes(here, alone)
     parameters = np.asarray(owned.dense + owned.expert)
-    weights = states.weights - held_bytes(here, owned, alone)
+    beside = held_bytes(here, owned, alone) + reference_bytes(here, owned, alone)
+    weights = states.weights - beside
     weights = weights - parameters * unsaved.weights
     optimizer = states.optimizer - parameters * unsaved.optimizer
     return Saved(*(float(np.asarray(x)[0]) for x in (parameters, weights, optimizer)))

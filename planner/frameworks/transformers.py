@@ -127,6 +127,28 @@ def with_attention(
     return dict(stack)
 
 
+def with_pairs(
+    room: str, stack: Mapping[str, object], reference: str | None
+) -> dict[str, object]:
+    """Stack block of a job, with the loss of TRL's DPO where it trains on pairs.
+
+    Args:
+        room: The framework. [text]
+        stack: The job's stack block. [-]
+        reference: Frozen model of preference training, or None. [text]
+
+    Returns:
+        The block; a loss in chunks of tokens is added where none is named. [-]
+
+    References:
+        trl 1.16.0 trainer/dpo_trainer.py, add_fused_lm_head.
+    """
+    own = stack.get("name") in OWN_KERNELS
+    if reference is None or room != "accelerate" or own:
+        return dict(stack)
+    return {"loss": "chunked", **stack}
+
+
 def attention(asked: Asked, room: str) -> str | None:
     """Word of attn_implementation that runs the priced attention.
 

@@ -17,7 +17,7 @@ from planner.frameworks import FRAMEWORKS
 from planner.frameworks.releases import open_words
 from planner.frameworks.settings import named_stack, set_by_job
 from planner.frameworks.torchtitan.loss import filled
-from planner.frameworks.transformers import with_attention
+from planner.frameworks.transformers import with_attention, with_pairs
 from planner.job.calibrated import measured_of, with_fit
 from planner.job.calibration_file import CalibrationFile
 from planner.job.expressible import refuse_unknown_words
@@ -137,6 +137,7 @@ def _on_stack(job: Workload, stack: Fields, own: CalibrationFile | None) -> Work
     """The job on the stack that it names, as measured, with its settings on top."""
     usual, model, tokens = job.framework, job.model, job.training.seq_len
     stack = with_attention(usual.name, stack, model.family)
+    stack = with_pairs(usual.name, stack, job.training.reference)
     open_ = filled(usual.name, stack, mtp_layers=model.mtp_layers, tokens=tokens)
     named = replace(job, framework=named_stack(usual, stack))
     if open_ and "version" in stack:

@@ -119,7 +119,7 @@ def _degrees(workload: Pricing, partial: PartialLayout) -> Degrees:
     at: Degrees = {axis.name: given.get(axis.name, axis.default) for axis in FIELDS}
     if partial.schedule in V_SHAPED and partial.vpp is None:
         at["vpp"] = 2
-    micro_batch = partial.micro_batch or 1
+    micro_batch = partial.micro_batch or workload.training.together
     each = prod(at[axis.name] for axis in MESH if axis.name != "dp")
     dp = partial.dp or _replicas(workload, partial, each, micro_batch)
     accum = max(workload.sequences // (dp * micro_batch), 1)

@@ -86,8 +86,9 @@ def thin(workload: Pricing, free: str = "") -> Pricing:
     """Job with a single value of each axis that decides nothing about legality.
 
     An axis that the user leaves open is fixed at a value that is legal where any
-    value is. A micro-batch has one sequence: whole groups of micro-batches stay whole
-    with more of them. The rank order is the first, which asks nothing of the experts.
+    value is. A micro-batch has one sequence, or pair: whole groups of micro-batches
+    stay whole with more of them. The rank order is the first, which asks nothing of
+    the experts.
     Shard groups span all replicas: every framework with sharding has them, and hosts
     hold least. So a space is empty where the thin space is empty. The degrees of the
     other axes do not change.
@@ -100,7 +101,10 @@ def thin(workload: Pricing, free: str = "") -> Pricing:
         The job with a smaller space. [-]
     """
     search, limits = workload.search, workload.framework.limits
-    fixed: dict[str, object] = {"micro_batch": 1, "order": limits.orders[0]}
+    fixed: dict[str, object] = {
+        "micro_batch": workload.training.together,
+        "order": limits.orders[0],
+    }
     open_ones = {
         axis: value
         for axis, value in fixed.items()

@@ -56,6 +56,7 @@ TARGETS: dict[str, tuple[Target, ...]] = {
 }
 """Short names for sets of linear layers that carry adapters."""
 
+Reference = Literal["copy", "adapters", "precomputed"]
 ONLY_WITH = {
     "lora": ("lora", "qlora"),
     "quantization": ("qlora",),
@@ -182,6 +183,10 @@ class TrainingSpec(BaseModel):
     transformers, they are no linear layers and stay in 16 bits."""
     freeze: FreezeSpec = FreezeSpec()
     """Parts that do not train; with adapters, blocks that carry none."""
+    reference: Reference | None = None
+    """Frozen model of preference training (DPO): a copy beside the policy, the policy
+    without its adapters, or log-probabilities worked out before. Two sequences,
+    chosen and rejected, are a pair. Texts are given: none is generated."""
 
     @property
     def span(self) -> int:
@@ -190,6 +195,11 @@ class TrainingSpec(BaseModel):
         Source: TransformerEngine, attention layout ``thd`` with ``cu_seqlens``.
         """
         return min(self.document or self.seq_len, self.seq_len)
+
+    @property
+    def together(self) -> int:
+        """Sequences that one micro-batch takes together: a pair, else one. [1]."""
+        return 1 if self.reference is None else 2
 
     @property
     def frozen(self) -> bool:
@@ -283,6 +293,27 @@ class TrainingSpec(BaseModel):
             raise ValueError(
                 f"quantization goes with method qlora; method {self.method} keeps "
                 "the weights in 16 bits"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _pairs_with_a_reference(self) -> Self:
+        """Check that a reference can be had, and that sequences are whole pairs."""
+        if self.reference is None:
+            return self
+        if (self.reference == "adapters") > self.frozen:
+            raise ValueError(
+                "reference adapters is the model without its adapters, and method full "
+                "has none; allowed: copy, precomputed"
+            )
+        if self.reference == "copy" and self.frozen:
+            raise ValueError(
+                f"reference copy is held twice under method {self.method}, whose "
+                "weights are frozen; allowed: adapters, precomputed"
+            )
+        if self.sequences % 2:
+            raise ValueError(
+                f"a pair is two sequences, and the global batch has {self.sequences}"
             )
         return self
 

@@ -113,6 +113,8 @@ def _scans(workload: Workload, layout: Layout) -> Sentences:
 def _batch(workload: Workload, layout: Layout) -> Sentences:
     """The micro-batches of all replicas are the batch."""
     dp, micro, accum = layout.dp, layout.micro_batch, layout.grad_accum
+    if micro % workload.training.together:
+        yield f"micro_batch = {micro} is no whole number of pairs, of two sequences"
     total = dp * micro * accum
     if total != workload.sequences:
         yield (

@@ -32,6 +32,7 @@ from planner.cost.time.contention import contention
 from planner.cost.time.ends import End, embedding_end, head_end
 from planner.cost.time.gradients import layer_pending_bytes, layer_weight_time
 from planner.cost.time.layers import layer_time
+from planner.cost.time.reference import reference_passes
 from planner.cost.time.transfers import BESIDE, buffer_copies
 from planner.cost.workload import Workload
 from planner.models.layers.blocks import LayerKind
@@ -163,6 +164,7 @@ class Prices:
         forward, backward = (one(parts.total) for parts in passes)
         if self.layout.zero_stage == 3:
             forward, backward = self._sharded(forward, backward, owned)
+        forward *= reference_passes(self.workload)
         saved = saved_bytes(self.workload, kind, rule, self.meshes)
         own = transient_bytes(self.workload, kind, rule, self.meshes)
         beside = working_bytes(self.workload, kind, self.meshes, saved, own)
@@ -177,6 +179,7 @@ class Prices:
         forward, backward = one(end.forward.total), one(end.backward.total)
         if self.layout.zero_stage == 3:
             forward, backward = self._sharded(forward, backward, owned)
+        forward *= reference_passes(self.workload)
         price = self._price(forward, backward, end.saved, end.transient, owned)
         return self._split(price, end.weight, end.pending)
 

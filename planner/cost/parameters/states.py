@@ -89,7 +89,33 @@ def state_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> States:
     weights, gradients, optimizer = parts
     held = shares["weights"] * held_bytes(workload, owned, meshes)
     moments = shares["moments"] * rank_moments(workload, owned, meshes)
+    held = held + reference_bytes(workload, owned, meshes)
     return States(weights + held, gradients, optimizer + moments)
+
+
+def reference_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+    """Weights of a frozen copy of a unit, the reference of preference training.
+
+    ``2 P``, over the shard group under ZeRO-3: prepare_fsdp and prepare_deepspeed of
+    TRL shard it as the policy; else every rank holds it whole.
+
+    Args:
+        workload: The job.
+        owned: Parameters of the unit on a rank.
+        meshes: Any meshes.
+
+    Returns:
+        Memory, zero without a copy. [B], shape (meshes,)
+
+    References:
+        trl 1.16.0 trainer/dpo_trainer.py, ref_model.
+    """
+    dense, expert = (
+        _divisor(meshes, shards) for shards in (meshes.dp_shard, meshes.expert_shard)
+    )
+    whole = (owned.dense + owned.frozen) / dense
+    whole = whole + (owned.expert + owned.frozen_expert) / expert
+    return HALF * whole * (workload.training.reference == "copy")
 
 
 def appears_late(workload: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:

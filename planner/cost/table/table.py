@@ -27,6 +27,7 @@ from planner.cost.time.columns import Context, Parts
 from planner.cost.time.ends import End, embedding_end, head_end
 from planner.cost.time.gradients import layer_pending_bytes, layer_weight_time
 from planner.cost.time.layers import layer_time
+from planner.cost.time.reference import with_reference
 from planner.cost.time.transfers import (
     edge_transfers,
     scatter_every,
@@ -343,7 +344,9 @@ def layer_parts(
         Forward and backward, by cause. [s], shape (meshes,)
     """
     kind = context.workload.recipe.kind(name)
-    return sharded_parts(data, owned, *layer_time(context, layer, kind))
+    passes = layer_time(context, layer, kind)
+    forward, backward = sharded_parts(data, owned, *passes)
+    return with_reference(context.workload, forward), backward
 
 
 def _end(data: DataGroups, end: End, owned: Owned) -> EndColumns:
@@ -363,7 +366,7 @@ def _end_times(data: DataGroups, end: End, owned: Owned) -> tuple[Floats, Floats
     if not data.timed:
         return _no_times(data)
     forward, backward = sharded_parts(data, owned, end.forward, end.backward)
-    return forward.total, backward.total
+    return with_reference(data.workload, forward).total, backward.total
 
 
 def _with_root(end: EndColumns, root: Floats, ahead: Floats) -> EndColumns:

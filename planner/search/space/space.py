@@ -288,6 +288,8 @@ class Enumerator:
         for micro_batch in divisors(self.workload.sequences // dp):
             if micro_batch > MOST_DEFAULT_MICRO_BATCH and not self.full:
                 self.removed["micro-batch above the default space"] += 1
+            elif micro_batch % self.workload.training.together:
+                self.removed["micro-batch of half a pair"] += 1
             elif self._keep("micro_batch", micro_batch):
                 yield micro_batch
 

@@ -10,6 +10,9 @@ from typing import Any
 from planner.specs.layouts.layout import Layout
 from planner.specs.layouts.offload import CATEGORIES
 
+REFERENCE = "spec.training.reference"
+"""Field of the frozen model of preference training. [text]"""
+
 
 @dataclass(frozen=True)
 class Lack:
@@ -56,6 +59,21 @@ class Lack:
         if self.value is not None or not self.field.startswith("layout."):
             return self.value
         return view.value(self.field.removeprefix("layout."))
+
+
+def no_reference(asked: Any) -> Iterator[Lack]:
+    """A reference model that a writer has no words for.
+
+    Args:
+        asked: The job. [-]
+
+    Yields:
+        One record where the job has a reference.
+    """
+    if asked.training.reference is not None:
+        allowed = "none; accelerate with stack.loss chunked, for which TRL has DPO"
+        its = asked.training.reference
+        yield Lack("no pairs with a reference", REFERENCE, its, allowed)
 
 
 class View:

@@ -20,7 +20,7 @@ from planner.frameworks.transformers import attention, attention_lacks
 from planner.models.asked import Asked
 from planner.models.layers.blocks import Moe
 from planner.models.layers.linears import linears
-from planner.specs.frameworks.lacks import Lack, Writer
+from planner.specs.frameworks.lacks import Lack, Writer, no_reference
 from planner.specs.training import FreezeSpec
 
 GEMMS = {"qkv": ("qkv",), "proj": ("attention_out",), "fc1": ("fc1",), "fc2": ("fc2",)}
@@ -39,6 +39,7 @@ def accelerate(asked: Asked) -> Iterator[Lack]:
         One record per feature.
     """
     yield from _model(asked)
+    yield from no_reference(asked)
     yield from _training(asked)
     yield from _optimizer(asked)
     yield from _numbers(asked)

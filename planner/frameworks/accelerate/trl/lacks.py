@@ -6,7 +6,7 @@ from planner.frameworks.accelerate.launch.known import TRL
 from planner.frameworks.accelerate.launch.lacks import accelerate
 from planner.frameworks.accelerate.stack import deepspeed, option, stack
 from planner.models.asked import Asked
-from planner.specs.frameworks.lacks import Lack, Writer
+from planner.specs.frameworks.lacks import REFERENCE, Lack, Writer
 
 
 def trl(asked: Asked) -> Iterator[Lack]:
@@ -23,13 +23,22 @@ def trl(asked: Asked) -> Iterator[Lack]:
         casts of adapters) and trainer/utils.py; peft 0.21.2 mapping_func.py
         (autocast_adapter_dtype).
     """
-    yield from accelerate(asked)
+    yield from (lack for lack in accelerate(asked) if lack.field != REFERENCE)
+    if asked.training.reference is not None:
+        yield from _pairs(asked)
     loss = option(asked, "loss", "hf")
     if loss != "chunked":
         what = "its loss works in chunks of tokens, in place of the model's head"
         yield Lack(what, "spec.stack.loss", loss, "chunked")
     if asked.training.method != "full":
         yield from _adapters(asked)
+
+
+def _pairs(asked: Asked) -> Iterator[Lack]:
+    """Pairs are padded, and none is packed."""
+    if asked.training.document is not None:
+        where = "spec.training.document"
+        yield Lack("pairs are not packed", where, asked.training.document, "none")
 
 
 def _adapters(asked: Asked) -> Iterator[Lack]:

@@ -1,4 +1,4 @@
-"""A plan as the YAML of `trl sft`."""
+"""A plan as the YAML of `trl sft`, or of `trl dpo` for pairs with a reference."""
 
 import json
 from collections.abc import Iterator
@@ -28,16 +28,40 @@ from planner.models.layers.blocks import Moe
 from planner.specs.reading.escape import yaml_text
 
 TRAIN, MODEL = "train.yaml", "config.json"
-HEAD = "Arguments of `trl sft --config`; --NAME VALUE behind the file changes one."
-STARTER = Starter(
-    (
-        f"trl sft --config {TRAIN} --accelerate_config {PLACES}",
-        '--num_machines "$NNODES" --machine_rank "$NODE_RANK"',
-        '--num_processes "$((NNODES * GPUS_PER_NODE))"',
-        '--main_process_ip "$MASTER_ADDR" --main_process_port "$MASTER_PORT"',
+HEAD = "Arguments of `trl {} --config`; --NAME VALUE behind the file changes one."
+OF_PACKING = ("packing", "packing_strategy")
+"""Arguments that DPO's trainer lacks: pairs are not packed. [text]"""
+
+
+def starter(brief: Brief) -> Starter:
+    """TRL's command line, which starts accelerate's launcher.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        Words of the command. [text]
+    """
+    return Starter(
+        (
+            f"trl {script(brief)} --config {TRAIN} --accelerate_config {PLACES}",
+            '--num_machines "$NNODES" --machine_rank "$NODE_RANK"',
+            '--num_processes "$((NNODES * GPUS_PER_NODE))"',
+            '--main_process_ip "$MASTER_ADDR" --main_process_port "$MASTER_PORT"',
+        )
     )
-)
-"""TRL's command line, which starts accelerate's launcher."""
+
+
+def script(brief: Brief) -> str:
+    """Script of TRL that trains the plan.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        `dpo` for pairs with a reference, else `sft`. [text]
+    """
+    return "sft" if brief.training.reference is None else "dpo"
 
 
 def write(brief: Brief) -> Program:
@@ -51,7 +75,7 @@ def write(brief: Brief) -> Program:
     """
     return Program(
         files=tuple(_files(brief)),
-        starter=STARTER,
+        starter=starter(brief),
         words=(
             '--model_name_or_path "$MODEL" --dataset_name "$DATASET"',
             '--output_dir "$CHECKPOINTS" --max_steps "$TRAIN_STEPS"',
@@ -72,7 +96,7 @@ _FIRST = (
 
 
 def _files(brief: Brief) -> Iterator[LaunchFile]:
-    yield LaunchFile(TRAIN, yaml_text(arguments(brief), [HEAD]))
+    yield LaunchFile(TRAIN, yaml_text(arguments(brief), [HEAD.format(script(brief))]))
     yield LaunchFile(PLACES, yaml_text(placement(brief), [HEADS[PLACES]]))
     fields = {k: v for k, v in brief.model.items() if k != "name"}
     yield LaunchFile(MODEL, json.dumps(fields, indent=2) + "\n")
@@ -103,6 +127,8 @@ def arguments(brief: Brief) -> dict[str, Any]:
 def _trainer(brief: Brief) -> dict[str, Any]:
     """Arguments of SFTTrainer, as accelerate's own files have them."""
     found = of_trainer(brief)
+    if brief.training.reference is not None:
+        found = _pairs(brief, found)
     zero3 = deepspeed(brief) and brief.layout.zero_stage == 3
     if zero3 and brief.training.method != "full" and recompute(brief.layout) == "full":
         # SFTTrainer sets this itself, with a warning.
@@ -111,6 +137,17 @@ def _trainer(brief: Brief) -> dict[str, Any]:
         # Routing is priced without the loss that balances it.
         found["router_aux_loss_coef"] = 0.0
     return found
+
+
+def _pairs(brief: Brief, found: dict[str, Any]) -> dict[str, Any]:
+    """Arguments of DPOTrainer, which counts pairs where the plan counts sequences."""
+    kept = {name: its for name, its in found.items() if name not in OF_PACKING}
+    return kept | {
+        "per_device_train_batch_size": brief.layout.micro_batch // 2,
+        "precompute_ref_log_probs": brief.training.reference == "precomputed",
+        "beta": 0.1,
+        "learning_rate": 5e-6 if brief.training.method != "full" else 5e-7,
+    }
 
 
 def _adapters(brief: Brief) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from planner.frameworks.deepspeed.limits import LIMITS
 from planner.frameworks.transformers import attention_lacks
 from planner.models.asked import Asked
 from planner.models.layers.blocks import Attention
-from planner.specs.frameworks.lacks import Lack, Writer
+from planner.specs.frameworks.lacks import Lack, Writer, no_reference
 from planner.specs.training import FreezeSpec
 
 OPTIMIZERS = {"adamw": "AdamW", "sgd": "SGD", "sgd-momentum": "SGD"}
@@ -34,6 +34,7 @@ def deepspeed(asked: Asked) -> Iterator[Lack]:
     Yields:
         One record per feature.
     """
+    yield from no_reference(asked)
     yield from _numbers(asked)
     yield from _training(asked)
     yield from _model(asked)

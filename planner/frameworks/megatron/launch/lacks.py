@@ -10,7 +10,7 @@ from planner.frameworks.megatron.limits import LIMITS
 from planner.frameworks.megatron.model import model_lacks
 from planner.models.asked import Asked
 from planner.models.layers.blocks import Moe
-from planner.specs.frameworks.lacks import Lack, Writer
+from planner.specs.frameworks.lacks import Lack, Writer, no_reference
 from planner.specs.layouts.recompute import parts_of_kind
 from planner.specs.training import FreezeSpec
 
@@ -48,6 +48,7 @@ def core(asked: Asked) -> Iterator[Lack]:
     Yields:
         One record per feature.
     """
+    yield from no_reference(asked)
     yield from _numbers(asked)
     yield from _optimizer(asked)
     if not asked.model.expert_parameters:

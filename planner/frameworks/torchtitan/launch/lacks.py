@@ -8,7 +8,7 @@ from planner.frameworks.torchtitan.loss import CHUNKED, CHUNKS, COMPILED, loss_o
 from planner.frameworks.torchtitan.model import model_lacks
 from planner.models.asked import Asked
 from planner.models.layers.blocks import Moe
-from planner.specs.frameworks.lacks import Lack, Writer
+from planner.specs.frameworks.lacks import Lack, Writer, no_reference
 
 SCHEDULES = {
     "1f1b": "1F1B",
@@ -42,6 +42,7 @@ def torchtitan(asked: Asked) -> Iterator[Lack]:
     """
     yield from _method(asked)
     yield from model_lacks(asked)
+    yield from no_reference(asked)
     yield from _numbers(asked)
     yield from _loss(asked)
     yield from _exchange(asked)

@@ -278,7 +278,6 @@ def test_what_changes_the_price_and_is_not_read_is_told(line: str, told: str) ->
         "sequence_len: -1",
         "gradient_accumulation_steps: 1.5",
         "context_parallel_size: x",
-        "fsdp_version: 3",
     ],
 )
 def test_a_value_that_cannot_be_is_refused_with_file_and_field(line: str) -> None:
@@ -286,6 +285,13 @@ def test_a_value_that_cannot_be_is_refused_with_file_and_field(line: str) -> Non
     kept = [x for x in PUBLIC.splitlines() if not x.startswith(f"{name}:")]
     with pytest.raises(BadInputError, match=rf"a\.yml: {name}"):
         read({"a.yml": "\n".join([*kept, line])})
+
+
+def test_a_version_of_fsdp_that_is_not_known_is_refused() -> None:
+    shards = ["fsdp_version: 3", "fsdp_config: {reshard_after_forward: true}"]
+    with pytest.raises(BadInputError, match=r"a\.yml: fsdp_version") as told:
+        read({"a.yml": "\n".join([*PUBLIC.splitlines(), *shards])})
+    assert told.value.allowed == "1 or 2"
 
 
 def test_quantised_weights_without_adapters_are_refused() -> None:
