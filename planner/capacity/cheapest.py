@@ -25,7 +25,7 @@ SHORTEST = 512
 DOUBLINGS = 4
 """Times that the GPUs are doubled in search of a cluster that fits. [1]"""
 HOSTED = "states in host memory"
-"""What offload changes, in words. [text]"""
+"""Words for states that offload moves. [text]"""
 
 
 def cheapest_change(
@@ -142,7 +142,7 @@ def _ways(methods: Sequence[MethodAnswer]) -> Iterator[FittingChange]:
 
 
 def _words(own: MethodAnswer, way: MethodAnswer) -> str:
-    """What differs between two methods, in words. [text]."""
+    """The difference between two methods, in words. [text]."""
     words = [way.method] if way.method != own.method else []
     words += [way.optimizer] if way.optimizer != own.optimizer else []
     words += [HOSTED] if way.offloaded != own.offloaded else []

@@ -89,7 +89,7 @@ class FittingChange(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     change: str
-    """What changes, in words."""
+    """The change, in words."""
     options: tuple[str, ...]
     """Options of the command line that make the change."""
     verdict: Verdict

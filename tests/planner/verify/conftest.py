@@ -133,6 +133,7 @@ def make_workload(
     scope: str = "plan",
     limits: dict[str, Any] | None = None,
     recipe: dict[str, Any] | None = None,
+    reference: Any = None,
     **search_block: Any,
 ) -> Pricing:
     """A job on a few nodes, two in a rack whose uplinks are 3:1."""
@@ -146,7 +147,7 @@ def make_workload(
     cluster = resolve_cluster(ClusterSpec.model_validate(spec))
     job = Workload(
         model=architecture(model, layers),
-        training=TrainingSpec(seq_len=seq_len, global_batch=batch),
+        training=TrainingSpec(seq_len=seq_len, global_batch=batch, reference=reference),
         framework=its,
         topology=ClusterTopology(cluster),
         calibration=calibration(cluster.gpu.name),

@@ -20,6 +20,11 @@ JOBS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"model": "moe"}, {"zero_stage": 1, "sp": True, "ep": 4}),
     ({"model": "moe", "framework": "torchtitan"}, {"zero_stage": 2}),
     ({"framework": "torchtitan"}, {"zero_stage": 3}),
+    ({"reference": "copy"}, {"zero_stage": 1, "sp": True}),
+    (
+        {"framework": "torchtitan", "reference": "copy"},
+        {"zero_stage": 3},
+    ),
     ({"model": "deepseek"}, {"zero_stage": 1, "sp": True, "ep": 4, "etp": 1}),
 ]
 MESH = {"tp": 2, "pp": 4, "dp": 2, "dp_shard": 2, "micro_batch": 2, "grad_accum": 8}

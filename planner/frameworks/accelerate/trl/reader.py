@@ -34,6 +34,8 @@ MARKS = frozenset(
     }
 )
 """Arguments that mark TRL's YAML, which has at least one. [text]"""
+PAIRS = frozenset({"beta", "loss_weights", "precompute_ref_log_probs"})
+"""Arguments that mark a file of `trl dpo`. [text]"""
 OTHERS = frozenset({"base_model", "finetuning_type", "micro_batch_size"})
 """Keys of other programs' YAML that has arguments of these names too. [text]"""
 DEFAULTS: Mapping[str, Any] = {
@@ -62,6 +64,7 @@ READ = frozenset(
         "lora_r",
         "lora_target_modules",
         "packing",
+        "precompute_ref_log_probs",
         "use_bnb_nested_quant",
         "use_peft",
     }
@@ -111,12 +114,29 @@ def read(files: Mapping[str, str]) -> Reading:
     given = {**DEFAULTS, **own, **{key: others.training[key] for key in options}}
     reading = reading_of(_translated(given, others, name), "trl")
     padded = {} if true(given.get("packing")) else {"lengths": "below"}
+    if PAIRS & given.keys():
+        reading = _of_pairs(reading, given)
     return replace(
         reading,
         stack={**reading.stack, **padded},
         named=str(given.get("model_name_or_path", "")),
         ignored=(*reading.ignored, *_ignored(given)),
         unknown=(*reading.unknown, *_unknown(given)),
+    )
+
+
+def _of_pairs(reading: Reading, given: Mapping[str, Any]) -> Reading:
+    """A file of `trl dpo`, which counts pairs where a job counts sequences."""
+    before = true(given.get("precompute_ref_log_probs"))
+    beside = "adapters" if true(given.get("use_peft")) else "copy"
+    reference = "precomputed" if before else beside
+    layout = dict(reading.layout)
+    layout["micro_batch"] = 2 * layout.get("micro_batch", 1)
+    return replace(
+        reading,
+        training={**reading.training, "reference": reference},
+        layout=layout,
+        per_replica=reading.per_replica and 2 * reading.per_replica,
     )
 
 
@@ -137,7 +157,7 @@ def _trainer() -> frozenset[str]:
 def _script() -> frozenset[str]:
     """Arguments of the script beyond those of SFTTrainer; env sets variables."""
     its = keys()
-    own = its.of_weights | its.of_script | its.of_mixture
+    own = its.of_weights | its.of_script | its.of_mixture | PAIRS
     return own - _trainer() | {"accelerate_config", "env", "config"}
 
 

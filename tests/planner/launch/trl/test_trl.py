@@ -253,3 +253,34 @@ def test_files_of_others_are_not_trls(other: str) -> None:
     assert not reads({"a.yaml": PUBLIC + other})
     with pytest.raises(BadInputError, match="trl sft"):
         read({"a.yaml": PUBLIC + other})
+
+
+@pytest.mark.parametrize(
+    ("gpus", "layout", "training"),
+    [
+        (2, {"zero_stage": 3}, {"reference": "copy"}),
+        (1, {}, WIDE | {"reference": "adapters"}),
+        (1, {}, {"reference": "precomputed"}),
+    ],
+)
+def test_pairs_are_those_of_trl_dpo(
+    gpus: int, layout: dict[str, Any], training: dict[str, Any], tmp_path: Path
+) -> None:
+    two = layout | {"micro_batch": 2}
+    found = filed(plan_of(gpus, two, training=training, stack=CHUNKED), tmp_path)
+    assert "trl dpo --config train.yaml" in "".join(files_of(found).values())
+    its = train(found)
+    assert its["per_device_train_batch_size"] == 1
+    assert its["precompute_ref_log_probs"] is (training["reference"] == "precomputed")
+    assert "packing" not in its
+    reading = read(files_of(found))
+    assert reading.training["reference"] == training["reference"]
+    assert reading.layout["micro_batch"] == 2
+    assert reading.unknown == ()
+
+
+@pytest.mark.parametrize("target", ["accelerate", "llamafactory", "axolotl"])
+def test_no_other_target_has_pairs(target: str, tmp_path: Path) -> None:
+    plan = plan_of(1, {"micro_batch": 2}, training={"reference": "copy"}, stack=CHUNKED)
+    with pytest.raises(UnsupportedPlanError, match="no pairs with a reference"):
+        emit(filed(plan, tmp_path), target)
