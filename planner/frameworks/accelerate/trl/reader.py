@@ -130,7 +130,7 @@ def _of_pairs(reading: Reading, given: Mapping[str, Any]) -> Reading:
     before = true(given.get("precompute_ref_log_probs"))
     beside = "adapters" if true(given.get("use_peft")) else "copy"
     reference = "precomputed" if before else beside
-    layout = dict(reading.layout)
+    layout: dict[str, Any] = dict(reading.layout)
     layout["micro_batch"] = 2 * layout.get("micro_batch", 1)
     return replace(
         reading,
