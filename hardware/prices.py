@@ -127,7 +127,8 @@ class Running(_Strict):
         pue: Power of the building over power of its computers. [1]
         carbon: Of electricity. [kg/kWh]
         rated_over_tdp: A server's rated power over its GPUs' TDP. [1]
-        drawn_over_rated: Mean power of training over rated power. [1]
+        computing_over_rated: Power of a server in kernels over rated power. [1]
+        waiting_over_tdp: Power of a GPU that waits for others over its TDP. [1]
         idle_over_tdp: Power of an idle GPU over its TDP. [1]
     """
 
@@ -139,7 +140,8 @@ class Running(_Strict):
     pue: Fact[Above]
     carbon: Fact[KgPerKwh]
     rated_over_tdp: Fact[Above]
-    drawn_over_rated: Fact[Above]
+    computing_over_rated: Fact[Above]
+    waiting_over_tdp: Fact[Above]
     idle_over_tdp: Fact[Above]
 
 

@@ -13,6 +13,7 @@ from planner.cost.meshes import Meshes
 from planner.models.architecture import Architecture
 from planner.models.asked import Asked
 from planner.models.layers.blocks import LayerKind
+from planner.specs.aim import FASTEST, Aim
 from planner.specs.answer.uncertainty import UNMEASURED, Uncertainty
 from planner.specs.frameworks.framework import Framework
 from planner.specs.frameworks.switches import Layouts
@@ -78,6 +79,8 @@ class Workload:
     """The pools of a mixed fleet; none where all nodes are of one kind."""
     pods: tuple[Pool, ...] = ()
     """The pods of a fleet whose pods differ in size, each to host stages of its own."""
+    aim: Aim = FASTEST
+    """Quantity that a search of this job makes least."""
 
     @property
     def fleet_gpus(self) -> int:

@@ -43,7 +43,8 @@ def power_w(stretch: Stretch, terms: RunTerms) -> float:
 
     ::
 
-        PUE (training nodes * mean power + others * GPUs * idle power)
+        PUE (training nodes * power + others * GPUs * idle power)
+        power = waiting + share of the time in kernels * (computing - waiting)
 
     Args:
         stretch: Part of a run. [-]
@@ -55,9 +56,11 @@ def power_w(stretch: Stretch, terms: RunTerms) -> float:
     Leaves out switches and storage; interruptions are taken at full power.
     """
     total, paid = 0.0, nodes_paid(stretch, terms)
+    share = stretch.estimate.kernel_share
     for part in fleet_of(stretch):
         its = terms.nodes[part.node]
-        total += part.training * its.training.value
+        more = its.computing.value - its.waiting.value
+        total += part.training * (its.waiting.value + share * more)
         total += (paid[part.node] - part.training) * its.idle
     return total * terms.pue.value
 

@@ -22,8 +22,9 @@ def assumptions(stretches: Sequence[Stretch], terms: RunTerms) -> tuple[str, ...
     days, hours = terms.failures.value / 24, good.between / 3600
     return (
         *(
-            f"{name}: {node.told}; {node.training.value / 1000:,.2f} kW a node "
-            f"({node.training.source})"
+            f"{name}: {node.told}; {node.computing.value / 1000:,.2f} kW a node in "
+            f"kernels ({node.computing.source}), {node.waiting.value / 1000:,.2f} kW "
+            f"while it waits ({node.waiting.source})"
             for name, node in terms.nodes.items()
         ),
         *(_purchase(terms) if _owned(terms) else ()),

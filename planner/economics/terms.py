@@ -38,7 +38,8 @@ class NodeTerms:
         quotes: Quotes behind the price; a given price is one. [1]
         spread: Least and greatest quote over the price. [1]
         rated: Highest power that the node draws. [W]
-        training: Mean power while the node trains. [W]
+        computing: Power while all GPUs of the node are in kernels. [W]
+        waiting: Power while all of them wait for others. [W]
         idle: Power of the node's GPUs while they do nothing. [W]
     """
 
@@ -46,7 +47,8 @@ class NodeTerms:
     price: Price | None
     told: str
     rated: float
-    training: Term
+    computing: Term
+    waiting: Term
     idle: float
     quotes: int = 0
     spread: tuple[float, float] = (1.0, 1.0)
@@ -171,10 +173,7 @@ def _node(cluster: Cluster, own: EconomicsSpec, total: int) -> NodeTerms:
     rated = Term(node.max_power or tdp * ratio.value, f"{node.name}'s datasheet")
     if node.max_power is None:
         rated = Term(rated.value, f"{ratio.value:g} x TDP, {ratio.source}")
-    drawn = facts.drawn_over_rated
-    training = Term(
-        rated.value * drawn.value, f"{drawn.value:g} x {rated.source}; {drawn.source}"
-    )
+    computing, waiting = _power(rated, tdp, own)
     return NodeTerms(
         gpus=node.gpus_per_node,
         price=quote.price if quote else None,
@@ -182,8 +181,25 @@ def _node(cluster: Cluster, own: EconomicsSpec, total: int) -> NodeTerms:
         quotes=quote.quotes if quote else 0,
         spread=_spread(quote),
         rated=rated.value,
-        training=Term(own.power, GIVEN) if own.power is not None else training,
+        computing=computing,
+        waiting=waiting,
         idle=tdp * facts.idle_over_tdp.value,
+    )
+
+
+def _power(rated: Term, tdp: float, own: EconomicsSpec) -> tuple[Term, Term]:
+    """Power of a node in kernels, and while it waits; the user's own for both. [W].
+
+    GPUs that wait draw less than their TDP; the rest of the node draws as much.
+    """
+    if own.power is not None:
+        return Term(own.power, GIVEN), Term(own.power, GIVEN)
+    drawn, waits = running().computing_over_rated, running().waiting_over_tdp
+    computing = rated.value * drawn.value
+    less = min((1 - waits.value) * tdp, computing)
+    return (
+        Term(computing, f"{drawn.value:g} x {rated.source}; {drawn.source}"),
+        Term(computing - less, f"GPUs at {waits.value:g} x TDP; {waits.source}"),
     )
 
 

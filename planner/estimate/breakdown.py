@@ -11,6 +11,7 @@ from planner.cost.parameters.rank_parameters import (
     layer_owned,
 )
 from planner.cost.parameters.states import DataGroups, optimizer_time
+from planner.cost.table.kernel_time import KERNELS
 from planner.cost.table.table import CostTable, layer_parts
 from planner.cost.table.units import nanoseconds
 from planner.cost.time.columns import Context, Parts
@@ -34,8 +35,32 @@ Ends = list[tuple[int, tuple[Parts, Parts]]]
 """Stage of the embedding and of the head, with forward and backward. [s]"""
 
 
+Work = Sequence[dict[str, float]]
+"""Time of the forwards and backwards of every pipeline rank, by cause. [ns]"""
+
+
+def kernel_share(table: CostTable, costs: StageCosts, work: Work, step_s: float) -> float:
+    """Share of the time of all GPUs in kernels of forward and backward.
+
+    Args:
+        table: Table of the layout's one mesh.
+        costs: Inner problem of the mesh.
+        work: Time of every rank by cause. [ns]
+        step_s: The step. [s]
+
+    Returns:
+        Time in kernels, recompute among it, over the step; ranks weigh by their GPUs.
+        [1]
+    """
+    gpus = [int(table.each[costs.pool(rank)].meshes.block[0]) for rank in range(costs.pp)]
+    busy = [sum(rank.get(cause, 0.0) for cause in KERNELS) for rank in work]
+    # Ranks come pool by pool, as their pools do.
+    spent = sum(time * count for time, count in zip(busy, gpus, strict=True))
+    return own_factor(table) * spent / 1e9 / (sum(gpus) * step_s)
+
+
 def time_breakdown(
-    table: CostTable, costs: StageCosts, counts: Counts
+    table: CostTable, costs: StageCosts, counts: Counts, work: Work
 ) -> TimeBreakdown:
     """Split the step of one layout by cause.
 
@@ -49,6 +74,7 @@ def time_breakdown(
         table: Table of the layout's one mesh.
         costs: Inner problem of the mesh.
         counts: Layers by stage, kind and menu entry. [1]
+        work: Time of every rank by cause. [ns]
 
     Returns:
         Times that add up to the step. [s]
@@ -59,7 +85,7 @@ def time_breakdown(
     without_p2p = makespan(graph, x, 0)
     bare = _without_data_parallel(costs, x)
     alone = makespan(graph, bare, 0)
-    causes = _busiest(table, costs, counts)
+    causes = defaultdict(float, max(work, key=lambda rank: sum(rank.values())))
     slots = Slots(costs.pp, costs.vpp)
     last = max(range(costs.pp), key=lambda rank: x[slots.opt(rank)])
     part = table.each[costs.pool(last)]
@@ -115,12 +141,6 @@ def _without_data_parallel(costs: StageCosts, x: Sequence[int]) -> list[int]:
         for slot in (slots.gather, slots.scatter, slots.first, slots.last):
             bare[slot(stage)] = 0
     return bare
-
-
-def _busiest(table: CostTable, costs: StageCosts, counts: Counts) -> dict[str, float]:
-    """Work of the rank that computes longest, by cause. [ns]."""
-    ranks = work_by_rank(table, costs, counts)
-    return max(ranks, key=lambda causes: sum(causes.values()))
 
 
 def work_by_rank(

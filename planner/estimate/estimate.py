@@ -13,7 +13,7 @@ from planner.cost.time.recompute import gemm_share
 from planner.cost.time.scans import scan_sources
 from planner.cost.time.sparse import sparse_sources
 from planner.cost.workload import Workload
-from planner.estimate.breakdown import time_breakdown
+from planner.estimate.breakdown import kernel_share, time_breakdown, work_by_rank
 from planner.estimate.footprint import cached_of, stage_memories
 from planner.estimate.host_memory import host_assumptions, host_memory
 from planner.estimate.layouts import counts_of, recompute_kinds
@@ -88,7 +88,8 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
     tokens = workload.sequences * workload.training.seq_len / step
     flops = _model_tflops(workload, tokens / layout.gpus)
     peak = _mean_peak(pricing, layout) / 1e12
-    breakdown = time_breakdown(priced.table, priced.costs, priced.counts)
+    work = work_by_rank(priced.table, priced.costs, priced.counts)
+    breakdown = time_breakdown(priced.table, priced.costs, priced.counts, work)
     memory = memory_estimate(priced)
     return Estimate(
         step_time_s=Interval.around(step, pricing.uncertainty.time),
@@ -101,6 +102,7 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
         ),
         hfu=_hardware_tflops(priced, tokens / layout.gpus) / peak,
         time_breakdown_s=breakdown,
+        kernel_share=kernel_share(priced.table, priced.costs, work, step),
         memory=memory,
         stack=stack_in_force(pricing),
         assumptions=(

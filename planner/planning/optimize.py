@@ -10,6 +10,7 @@ from planner.job.expressible import refuse_inexpressible
 from planner.job.variants import variants
 from planner.planning.idle import why_idle
 from planner.planning.infeasible import infeasibility
+from planner.planning.objective import objective_of, runner_up_words
 from planner.planning.reasons import changes, explanation, why_slower
 from planner.planning.sanity import doubts
 from planner.planning.ties import Contender, robust_choice, tie, tied, why_robust
@@ -20,7 +21,6 @@ from planner.search.stop import INTERRUPTED, Stop, after
 from planner.specs.answer.estimate import Estimate
 from planner.specs.answer.result import (
     Explanation,
-    Objective,
     RankedPlan,
     Result,
     SearchReport,
@@ -109,7 +109,9 @@ def _result(
     spare: Stop,
 ) -> Result:
     """The answer: plans, ties and the proof, which is always of the fastest."""
-    among = tied(contenders)
+    aim = outcomes[0].workload.aim
+    # What tells steps apart says nothing about amounts of plans that use other GPUs.
+    among = tied(contenders) if aim.is_step else []
     first = robust_choice(contenders, among) if robust and among else 0
     listed = _listed(contenders, top, first)
     plans = _plans(contenders, listed, spare)
@@ -119,9 +121,13 @@ def _result(
     if first:
         why = why_robust(contenders, among, first)
         told = told.model_copy(update={"runner_up": why})
+    if not aim.is_step and plans:
+        told = told.model_copy(
+            update={"runner_up": runner_up_words(aim.name, plans, contenders)}
+        )
     return Result(
         status=status,
-        objective=_objective(outcomes, contenders),
+        objective=objective_of(outcomes, contenders),
         search=_report(outcomes),
         plans=tuple(plans),
         explanation=told,
@@ -196,7 +202,7 @@ def _is_same(one: Contender, other: Contender) -> bool:
 def _contender(outcomes: Sequence[SearchOutcome], plan: Found) -> Contender:
     outcome = outcomes[plan.variant]
     workload, layout = outcome.workload, _layout(outcome, plan)
-    return Contender(workload, layout, estimate(workload, layout))
+    return Contender(workload, layout, estimate(workload, layout), plan.step_s)
 
 
 def _listed(contenders: Sequence[Contender], top: int, first: int) -> list[int]:
@@ -277,22 +283,6 @@ def _status(outcomes: Sequence[SearchOutcome], found: Sequence[Contender]) -> St
         return ruled_out if bound >= known else "unknown"
     best = min(outcome.ranked[0].step_s for outcome in outcomes if outcome.ranked)
     return "optimal" if bound >= best else "feasible"
-
-
-def _objective(
-    outcomes: Sequence[SearchOutcome], found: Sequence[Contender]
-) -> Objective:
-    """Throughput of the fastest, and the most that the bound leaves. [token/s]."""
-    workload = outcomes[0].workload
-    tokens = workload.sequences * workload.training.seq_len
-    bound = min(outcome.bound_s for outcome in outcomes)
-    most = 0.0 if bound == float("inf") else tokens / max(bound, 1e-12)
-    if not found:
-        return Objective(name="throughput", value=0.0, bound=most, gap=1.0)
-    value = found[0].estimate.tokens_per_s
-    best = min(outcome.ranked[0].step_s for outcome in outcomes if outcome.ranked)
-    gap = max(0.0, 1.0 - bound / best)
-    return Objective(name="throughput", value=value, bound=max(most, value), gap=gap)
 
 
 def _report(outcomes: Sequence[SearchOutcome]) -> SearchReport:

@@ -28,11 +28,13 @@ class Contender:
         workload: The job with the plan's settings. [-]
         layout: Complete layout of the plan. [-]
         estimate: Predicted time and memory of the plan. [-]
+        key_s: What the search made least: the step, or an amount. [s]
     """
 
     workload: Pricing
     layout: Layout
     estimate: Estimate
+    key_s: float = 0.0
 
     @property
     def step_s(self) -> float:

@@ -71,6 +71,9 @@ class FirstTier:
     were. [s]"""
     stopped: str = ""
     """Reason why some were not listed or not priced; empty where all were. [text]"""
+    offset: "Floats | float" = 0.0
+    """Part of the key that no step changes: a number for each candidate, or for all;
+    see :class:`planner.specs.aim.Aim`. [s]"""
 
 
 @dataclass
@@ -180,7 +183,7 @@ def priced_part(listing: Listing, some: slice, most: float) -> Part:
     Args:
         listing: Meshes of a variant of the job.
         some: A part of them.
-        most: Step above which no plan is wanted. [s]
+        most: Key above which no plan is wanted: a step, or what the job aims at. [s]
 
     Returns:
         Candidates that are left, and counts of all.
@@ -189,12 +192,13 @@ def priced_part(listing: Listing, some: slice, most: float) -> Part:
     space = listing.part(some, counted)
     table = price_meshes(listing.workload, space.meshes, space.recompute)
     bounds, fits = bounded(table, space)
-    quick = bounds <= most
+    wanted = most / listing.workload.aim.factor(space.meshes.gpus[space.mesh])
+    quick = bounds <= wanted
     if most < float("inf"):
         # Few are left to look at more closely.
         at = np.flatnonzero(fits & quick)
         bounds[at] = np.maximum(bounds[at], dealt_bound(table, space.take(at)))
-        quick = bounds <= most
+        quick = bounds <= wanted
     counted[NO_FIT] += int(np.count_nonzero(~fits))
     counted[BY_BOUND] += int(np.count_nonzero(fits & ~quick))
     left = np.flatnonzero(fits & quick)

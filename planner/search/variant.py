@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import heaviest_bytes
+from planner.search.aims.amounts import aimed
 from planner.search.bounds.bounds import Relaxation, relax
 from planner.search.bounds.memory_bounds import cannot_fit
 from planner.search.bounds.paths import ShapePaths
@@ -68,9 +69,11 @@ class BestFirst:
         self.open_bound = float("inf")
         self.stopped = ""
         with self._clocked():
-            first = first_tier(workload, incumbents.most_s, early or self.stop)
+            found = first_tier(workload, incumbents.most_s, early or self.stop)
+            first = aimed(workload, found)
         self.space, self.slowdown = first.space, first.slowdown
         self.bounds, self.order = first.bounds, first.order
+        self.offset = first.offset
         self.counted, self.declared = first.counted, first.declared
         self.unseen_s, self.cut_short = first.unseen_s, first.stopped
         self.priced = PricedInOrder(workload, self.space, self.order)
@@ -131,6 +134,12 @@ class BestFirst:
     def _slowdown(self, candidate: int) -> float:
         return float(self.slowdown[candidate])
 
+    def _key_s(self, candidate: int, step: int) -> float:
+        """Simulated step [ns] as the key that the search makes least. [s]."""
+        offset = self.offset
+        fixed = offset if isinstance(offset, float) else float(offset[candidate])
+        return step * self._slowdown(candidate) / 1e9 + fixed
+
     def _matters(self, candidate: int, bound: float, rule: str) -> bool:
         """Tell if a candidate can still change the list; count it if not."""
         if bound <= self.incumbents.threshold(self._key(candidate)):
@@ -176,7 +185,8 @@ class BestFirst:
         """A step as the simulator counts it, before the straggler factor. [ns]."""
         if step_s == float("inf"):
             return None
-        return int(step_s / self._slowdown(candidate) * 1e9) + 1
+        left = step_s - self._key_s(candidate, 0)
+        return int(left / self._slowdown(candidate) * 1e9) + 1
 
     def _push(self, candidate: int, bound: int) -> float:
         """Put a candidate back with a better bound [ns]; give it with slowdown. [s].
@@ -190,8 +200,7 @@ class BestFirst:
 
     def _seconds(self, candidate: int, bound: int) -> float:
         """Bound with slowdown, and no less than the bound of the first tier. [s]."""
-        whole = bound * self._slowdown(candidate) / 1e9
-        return max(whole, float(self.bounds[candidate]))
+        return max(self._key_s(candidate, bound), float(self.bounds[candidate]))
 
     def _pick(self) -> tuple[float, int]:
         """Take the least bound off the queue, or the least that needs no solver yet.
@@ -240,7 +249,7 @@ class BestFirst:
             self.counted[BY_SOLVER] += 1
         if answer.value is None or answer.counts is None:
             return
-        step_s = answer.value * self._slowdown(candidate) / 1e9
+        step_s = self._key_s(candidate, answer.value)
         if step_s > self.incumbents.threshold(self._key(candidate)):
             return
         mesh = self.space.mesh_of(candidate)

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 
 from planner import __version__
 from planner.api.flow.contradictions import refuse_contradiction
+from planner.economics.aims import aim_of
 from planner.economics.phases import Phase, phases_of, with_runs
 from planner.job.loading import Job
 from planner.job.resolve import about
+from planner.planning.aimed import optimize_for
 from planner.planning.awkward import awkward
-from planner.planning.optimize import Progress, optimize
+from planner.planning.optimize import Progress
 from planner.report.charts.search import SearchState
 from planner.report.heading import heading
 from planner.search.stop import Stop
@@ -161,8 +163,9 @@ def _searched(
         told(state)
 
     with about(job.file):
-        found = optimize(
-            job.workloads, top=top, robust=robust, progress=note, stop=stop
+        aim = aim_of(job.spec.objective, job.workloads[0], job.spec.economics)
+        found = optimize_for(
+            aim, job.workloads, top=top, robust=robust, progress=note, stop=stop
         )
     best = found.plans[0] if found.plans else None
     warnings = (*job.warnings, *found.warnings, *_better(job, found, stop))

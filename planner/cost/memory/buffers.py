@@ -17,6 +17,8 @@ from planner.models.layers.blocks import LayerKind
 
 GB = 1e9
 MIB = 2**20
+GRAIN = 0.01
+"""Rounding error of a device's memory, far below one block. [B]"""
 
 
 def context_bytes(workload: Workload) -> float:
@@ -242,7 +244,7 @@ def budget_bytes(workload: Pricing, meshes: Meshes) -> Floats:
 
     ``(capacity - context - NCCL) phi / f - buffers`` with phi the packing that the
     allocator reaches when it must, and f the factor of the user's own runs; negative
-    where nothing is left.
+    where nothing is left. No more than :func:`within_bytes` leaves.
 
     Args:
         workload: The job.
@@ -258,7 +260,30 @@ def budget_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     )
     profile = workload.profile
     own = profile.packing / profile.memory_factor
-    return left * own - buffer_bytes(workload, meshes)
+    room = left * own - buffer_bytes(workload, meshes)
+    return np.minimum(room, within_bytes(workload, meshes, workload.aim.most_bytes))
+
+
+def within_bytes(workload: Pricing, meshes: Meshes, most: float) -> Floats:
+    """Memory for states and activations with which the driver reports at most so much.
+
+    The inverse of :func:`device_bytes` below the capacity: ``(most - F) phi / f -
+    buffers``, as below the capacity the allocator keeps what it has freed.
+
+    Args:
+        workload: The job.
+        meshes: Any meshes.
+        most: Device memory of a rank; no limit from the capacity on. [B]
+
+    Returns:
+        Memory. [B], shape (meshes,)
+    """
+    if most >= workload.gpu.memory_capacity:
+        return np.full(len(meshes), np.inf)
+    fixed = context_bytes(workload) + communication_bytes(workload, meshes)
+    profile = workload.profile
+    reserved = (most + GRAIN - fixed) * profile.fragmentation
+    return reserved / profile.memory_factor - buffer_bytes(workload, meshes)
 
 
 def device_bytes(

@@ -57,7 +57,7 @@ def space_bounds(table: CostTable, space: Space) -> SpaceBounds:
         columns = columns_of(table, part, folds)
         slowdown = table.slowdown[part.mesh]
         bounds.step[block] = _time_bound(columns) * slowdown / 1e9
-        bounds.fits[block] = _may_fit(part, columns)
+        bounds.fits[block] = may_fit(part, columns)
     return bounds
 
 
@@ -96,7 +96,7 @@ def _time_bound(c: Columns) -> Floats:
     return np.floor(mean + bubble + c.tail)
 
 
-def _may_fit(space: Space, c: Columns) -> Ints:
+def may_fit(space: Space, c: Columns) -> Ints:
     """0 where the ranks together cannot hold the model's layers.
 
     At some backward of rank r, K_r chunk activations are in flight, at most ``C_r`` of

@@ -95,13 +95,30 @@ def block_counts(costs: StageCosts) -> Counts:
     Returns:
         Layers by stage, kind and menu entry. [1]
     """
-    layers = np.array(even_layers(costs.layer_count, costs.stages))
-    kinds = [kind for kind, _ in costs.runs]
-    of_layer = np.repeat(kinds, [count for _, count in costs.runs])
-    owner = np.repeat(np.arange(costs.stages), layers)
-    place = np.arange(costs.layer_count) - np.repeat(np.cumsum(layers) - layers, layers)
-    counts = np.zeros((costs.stages, len(costs.layers), 2), dtype=np.int64)
-    np.add.at(counts, (owner, of_layer, (place >= costs.block).astype(np.int64)), 1)
+    return layers_in_blocks(costs.runs, costs.stages, costs.block)
+
+
+def layers_in_blocks(
+    runs: tuple[tuple[int, int], ...], stages: int, block: int
+) -> Counts:
+    """Even split whose stages have so many first layers under full recompute.
+
+    Args:
+        runs: (layer kind, count) in model order. [1]
+        stages: Virtual stages. [1]
+        block: First layers of every stage under full recompute. [1]
+
+    Returns:
+        Layers by stage, kind and menu entry: full, then none. [1]
+    """
+    total = sum(count for _, count in runs)
+    layers = np.array(even_layers(total, stages))
+    kinds = [kind for kind, _ in runs]
+    of_layer = np.repeat(kinds, [count for _, count in runs])
+    owner = np.repeat(np.arange(stages), layers)
+    place = np.arange(total) - np.repeat(np.cumsum(layers) - layers, layers)
+    counts = np.zeros((stages, 1 + max(kinds), 2), dtype=np.int64)
+    np.add.at(counts, (owner, of_layer, (place >= block).astype(np.int64)), 1)
     return counts
 
 

@@ -195,6 +195,9 @@ class Estimate(BaseModel):
     mfu: ByConvention
     hfu: float
     time_breakdown_s: TimeBreakdown
+    kernel_share: float = 1.0
+    """Share of the time of all GPUs in kernels of forward and backward; in the rest
+    they wait, for each other or for memory. 1 in older answers. [1]"""
     memory: MemoryEstimate
     stack: dict[str, object]
     assumptions: tuple[str, ...]

@@ -1,0 +1,1 @@
+"""Searches for another amount than the step: cost, energy, memory."""

@@ -1,0 +1,145 @@
+"""Least cost, energy and memory equal those of every plan of small jobs."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import inf, isclose
+
+import pytest
+from brute_force import costs_of, device_of, priced, within_host_memory
+from every_plan import Choice
+from every_split import splits
+from hypothesis import given, seed, settings
+from whole_jobs import whole_jobs
+
+from planner.cost.meshes import Meshes
+from planner.cost.pricing import Pricing
+from planner.cost.table.mixed import price_meshes
+from planner.cost.table.table import CostTable
+from planner.errors import BadInputError
+from planner.estimate.breakdown import own_factor, work_by_rank
+from planner.frameworks import FRAMEWORKS
+from planner.job.variants import variants
+from planner.pipeline.memory_rows import fits
+from planner.pipeline.splits import Counts, step_ns
+from planner.search.aims.least_peak import least_peak
+from planner.search.best_first import search_all
+from planner.search.stop import Stop
+from planner.specs.aim import Aim
+from planner.specs.table import StageCosts
+
+NAMES = [framework.name for framework in FRAMEWORKS]
+SMALL = 100
+"""Complete plans of a drawn job. [1]"""
+COST = Aim("cost", base=0.3, each=1.0, per_node=2, whole=4.3)
+ENERGY = Aim("energy", base=0.1, each=0.5, kernel=0.4, per_node=2, whole=2.1)
+"""Amounts whose parts all matter, on nodes of two GPUs."""
+MEMORY = Aim("memory")
+Plan = tuple[Pricing, CostTable, Choice, StageCosts, Counts]
+
+
+def every_plan(job: Pricing) -> Iterator[Plan]:
+    """Every split of every candidate that fits the GPUs, on its variant."""
+    for variant in variants([job]):
+        listed = priced(variant)
+        if listed is None:
+            continue
+        found, table = listed
+        admitted = within_host_memory(variant, found, table.meshes)
+        for row, choice in enumerate(found):
+            costs = costs_of(table, row, choice)
+            for split in splits(costs) if admitted[row] else ():
+                if fits(costs, split):
+                    yield variant, table, choice, costs, split
+
+
+def amount(plan: Plan) -> float:
+    """Amount of a plan's step in seconds of the whole fleet, term by term."""
+    variant, _, choice, costs, split = plan
+    aim, mesh = variant.aim, choice.mesh
+    gpus = mesh.tp * mesh.pp * mesh.cp * mesh.dp
+    step = step_ns(costs, split) * costs.slowdown / 1e9
+    nodes = -(-gpus // aim.per_node)
+    total = (aim.base + aim.each * nodes) * step
+    if aim.kernel:
+        total += aim.kernel * gpus / mesh.pp * kernels(plan)
+    return total / aim.whole
+
+
+def kernels(plan: Plan) -> float:
+    """Time of all pipeline ranks in kernels, from the causes of each rank's work."""
+    variant, _, choice, costs, split = plan
+    alone = price_meshes(variant, Meshes.from_rows([tuple(choice.mesh)]), costs.menu)
+    work = work_by_rank(alone, costs, split)
+    busy = sum(rank.get(c, 0.0) for rank in work for c in ("compute", "recompute"))
+    return own_factor(alone) * busy / 1e9
+
+
+def check_amount(job: Pricing) -> None:
+    """The search proves the least amount over all plans, or says why it cannot."""
+    plans = list(every_plan(job))
+    least = min(map(amount, plans), default=inf)
+    try:
+        outcomes = search_all(variants([job]), top=1)
+    except BadInputError as error:
+        assert "layers choose" in error.message
+        assert job.aim.kernel
+        return
+    found = sorted(plan for outcome in outcomes for plan in outcome.ranked)
+    bound = min(outcome.bound_s for outcome in outcomes)
+    assert bool(found) == bool(plans)
+    if found:
+        assert isclose(found[0].step_s, least, rel_tol=1e-12)
+        assert found[0].step_s == bound
+
+
+def check_peak(job: Pricing) -> None:
+    """The least peak of all plans, and then the fastest of those that need no more."""
+    every = variants([job])
+    plans = list(every_plan(job))
+    sizes = [device_of(v, choice.mesh, c, s) for v, _, choice, c, s in plans]
+    peak = least_peak(every, Stop())
+    assert peak.is_proven
+    if not plans:
+        assert peak.found == inf
+        return
+    assert isclose(peak.found, min(sizes), rel_tol=1e-12)
+    limited = replace(job, aim=replace(MEMORY, most_bytes=peak.found))
+    outcomes = search_all(variants([limited]), top=1)
+    (found,) = sorted(plan for outcome in outcomes for plan in outcome.ranked)
+    steps = [
+        step_ns(costs, split) * costs.slowdown / 1e9
+        for (*_, costs, split), size in zip(plans, sizes, strict=True)
+        if isclose(size, peak.found, rel_tol=1e-12)
+    ]
+    assert found.step_s == min(steps) == min(outcome.bound_s for outcome in outcomes)
+
+
+def run(check: Callable[[Pricing], None], name: str, aim: Aim, jobs: int) -> None:
+    """Check so many drawn jobs of a framework, of GPUs of one kind."""
+    drawn = given(whole_jobs(name, SMALL).map(lambda job: replace(job, aim=aim)))
+    settled = settings(max_examples=jobs, print_blob=False, deadline=None)
+    seed(0)(settled(drawn(check)))()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("aim", [COST, ENERGY], ids=lambda aim: aim.name)
+def test_the_least_amount_is_the_least_of_all_plans(name: str, aim: Aim) -> None:
+    run(check_amount, name, aim, jobs=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("aim", [COST, ENERGY], ids=lambda aim: aim.name)
+def test_the_least_amounts_of_many_more_jobs(name: str, aim: Aim) -> None:
+    run(check_amount, name, aim, jobs=50)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_least_peak_is_the_least_of_all_plans(name: str) -> None:
+    run(check_peak, name, MEMORY, jobs=5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_the_least_peaks_of_many_more_jobs(name: str) -> None:
+    run(check_peak, name, MEMORY, jobs=50)
