@@ -126,8 +126,8 @@ class _Search:
 
         high, key = costs.budget, costs.timeless
         if self.best < float("inf"):
-            room = within_bytes(variant, mesh, self.best)
-            high = min(high, int(min(room[0] // BLOCK, high)))
+            room = within_bytes(variant, mesh, np.nextafter(self.best, 0.0))
+            high = int(min(room[0] // BLOCK, high))
             high -= device(high) >= self.best
         low = max(low, self.settled.get(key, 0))
         self.visited += 1
