@@ -22,6 +22,7 @@ from planner.api.given import (
 )
 from planner.api.progress import OnProgress, telling
 from planner.api.rows import plan_row
+from planner.comparison.parts import on_cluster
 from planner.errors import BadInputError
 from planner.search.stop import Stop
 from planner.specs.answer import result
@@ -104,6 +105,7 @@ def plan(
     robust: Robust = "off",
     hardware: FilePath | None = None,
     calibration: CalibrationLike | None = None,
+    scheduler: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> Result:
     """Search the layouts of a job.
@@ -117,6 +119,7 @@ def plan(
         robust: `on` if a tied plan may stand before the fastest. [text]
         hardware: Folder of hardware laid over ours. [path]
         calibration: What the user measured. [-]
+        scheduler: Address of the scheduler of a Dask cluster. [text]
         on_progress: Called about ten times a second with the state of the search;
             it may raise `planner.StopSearch` to end the search. [-]
 
@@ -132,5 +135,6 @@ def plan(
     lay_over(path_given(hardware))
     phases = phases_to_plan(looked_up(job, set, calibration))
     told = telling(on_progress, stop)
-    flow = planned(phases, top=top, stop=stop, robust=robust == "on", told=told)
+    with on_cluster(scheduler):
+        flow = planned(phases, top=top, stop=stop, robust=robust == "on", told=told)
     return Result.of(flow.result, flow)

@@ -25,6 +25,7 @@ from planner.comparison.purchase import ChangeName, PurchaseSpec
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.job.calibration_file import CalibrationFile
+from planner.job.objectives import refuse_objective
 from planner.job.resolve import resolve, resolved_spec
 from planner.specs.job import JobSpec
 from planner.specs.reading.invalid import explained
@@ -215,6 +216,7 @@ def _looked_up(entry: Entry, asking: Asking) -> tuple[JobSpec, Workload]:
             entry.base,
             entry.file,
         )
+        refuse_objective(spec, "planner compare compares the fastest plans")
         workloads = resolve(
             spec, file=entry.file, base=entry.base, calibration=asking.calibration
         )

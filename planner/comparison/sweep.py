@@ -77,15 +77,26 @@ def on_dask(
         UnreachableError: No scheduler there, no worker in time, or it went away.
         BadInputError: Dask is not installed.
     """
-    client = _connected(address)
+    client = connected(address)
     try:
         yield from _gathered(client, work, tasks, address)
     finally:
         client.close(timeout=CONNECT_S)
 
 
-def _connected(address: str) -> Any:
-    """A client of the scheduler, once that has a worker."""
+def connected(address: str) -> Any:
+    """Connect to a scheduler that has a worker.
+
+    Args:
+        address: Address of the scheduler. [text]
+
+    Returns:
+        A client of Dask. [-]
+
+    Raises:
+        UnreachableError: No scheduler there, or no worker in time.
+        BadInputError: Dask is not installed.
+    """
     try:
         from distributed import Client  # noqa: PLC0415  # an extra
     except ImportError as error:
@@ -107,6 +118,18 @@ def _connected(address: str) -> Any:
         client.close(timeout=CONNECT_S)
         raise _unreachable("has no workers", address) from error
     return client
+
+
+def lost(address: str) -> UnreachableError:
+    """The error of a scheduler that went away.
+
+    Args:
+        address: Address of the scheduler. [text]
+
+    Returns:
+        The error, to be raised. [-]
+    """
+    return _unreachable("was lost", address)
 
 
 def _unreachable(what: str, address: str) -> UnreachableError:
@@ -132,4 +155,4 @@ def _gathered(
         for future in as_completed(futures, loop=client.loop):
             yield places[future.key], future.result()
     except (OSError, FutureCancelledError) as error:
-        raise _unreachable("was lost", address) from error
+        raise lost(address) from error

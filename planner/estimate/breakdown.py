@@ -39,7 +39,9 @@ Work = Sequence[dict[str, float]]
 """Time of the forwards and backwards of every pipeline rank, by cause. [ns]"""
 
 
-def kernel_share(table: CostTable, costs: StageCosts, work: Work, step_s: float) -> float:
+def kernel_share(
+    table: CostTable, costs: StageCosts, work: Work, step_s: float
+) -> float:
     """Share of the time of all GPUs in kernels of forward and backward.
 
     Args:
@@ -52,7 +54,9 @@ def kernel_share(table: CostTable, costs: StageCosts, work: Work, step_s: float)
         Time in kernels, recompute among it, over the step; ranks weigh by their GPUs.
         [1]
     """
-    gpus = [int(table.each[costs.pool(rank)].meshes.block[0]) for rank in range(costs.pp)]
+    gpus = [
+        int(table.each[costs.pool(rank)].meshes.block[0]) for rank in range(costs.pp)
+    ]
     busy = [sum(rank.get(cause, 0.0) for cause in KERNELS) for rank in work]
     # Ranks come pool by pool, as their pools do.
     spent = sum(time * count for time, count in zip(busy, gpus, strict=True))

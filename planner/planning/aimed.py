@@ -47,9 +47,7 @@ def optimize_for(
     """
     aiming = tuple(replace(workload, aim=aim) for workload in workloads)
     if aim.name != "memory":
-        return optimize(
-            aiming, top=top, robust=robust, progress=progress, stop=stop
-        )
+        return optimize(aiming, top=top, robust=robust, progress=progress, stop=stop)
     began = time.monotonic()
     peak = least_peak(variants(aiming), stop.within(FOR_THE_PEAK * stop.left))
     limited = replace(aim, most_bytes=peak.found)

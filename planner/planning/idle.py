@@ -7,6 +7,14 @@ from planner.estimate.estimate import idle_words
 from planner.search.outcome import SearchOutcome
 from planner.specs.layouts.layout import Layout
 
+BETTER = {
+    "throughput": "faster",
+    "cost": "cheaper",
+    "energy": "less energy",
+    "memory": "faster within as little memory",
+}
+"""Comparison of plans by what a search makes best. [text]"""
+
 
 def why_idle(
     outcomes: Sequence[SearchOutcome], layout: Layout, *, proven: bool
@@ -41,5 +49,6 @@ def _against(outcomes: Sequence[SearchOutcome], used: int, *, proven: bool) -> s
     if not more:
         return "no legal layout of the space uses more"
     full = f"{whole:,} of them all" if whole else "none of them all"
-    verdict = "none is faster" if proven else "none found is faster"
+    better = BETTER[outcomes[0].workload.aim.name]
+    verdict = f"none is {better}" if proven else f"none found is {better}"
     return f"{more:,} candidates use more, {full}, and {verdict}"

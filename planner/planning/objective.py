@@ -40,9 +40,7 @@ def objective_of(
     return Objective(name="throughput", value=value, bound=max(most, value), gap=gap)
 
 
-def _amount(
-    workload: Workload, bound: float, found: Sequence[Contender]
-) -> Objective:
+def _amount(workload: Workload, bound: float, found: Sequence[Contender]) -> Objective:
     """An amount that was made least."""
     aim, tokens = workload.aim, workload.sequences * workload.training.seq_len
     unit = PER_TOKEN[aim.name] * aim.whole / tokens

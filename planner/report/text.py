@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from planner.report.answers.amounts import amount_words
 from planner.report.heading import Heading
 from planner.report.run import run_sections
 from planner.report.tables import (
@@ -23,8 +24,6 @@ from planner.report.ties import tie_sentences
 from planner.specs.answer.result import Objective, RankedPlan, Result
 from planner.specs.answer.run import Run
 from planner.specs.layouts.layout_text import given_layout
-
-_UNITS = {"throughput": "tokens/s"}
 
 
 def result_report(result: Result, title: Heading) -> RenderableType:
@@ -135,8 +134,6 @@ def quiet_report(plans: Sequence[RankedPlan]) -> str:
 def certificate(result: Result) -> Text:
     """Guarantee of the search, and the work that it took.
 
-    gap = bound / value - 1 for a throughput.
-
     Args:
         result: Answer of a search. [-]
 
@@ -159,8 +156,7 @@ def _over(variants: int) -> str:
 
 
 def _gap(objective: Objective) -> str:
-    unit = _UNITS.get(objective.name, "")
-    return f"gap {objective.gap:.2%}, bound {objective.bound:,.1f} {unit}; "
+    return f"gap {objective.gap:.2%}, bound {amount_words(objective, 'bound')}; "
 
 
 def _title(title: Heading) -> Iterator[RenderableType]:

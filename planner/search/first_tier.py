@@ -18,6 +18,7 @@ from planner.search.bounds.pool_bounds import pooled_bound
 from planner.search.space.declared import joined
 from planner.search.space.listing import Listing
 from planner.search.space.space import Enumerator, Space
+from planner.search.spread import spread
 from planner.search.stop import Stop, StoppedError
 
 NO_FIT = "memory: no split can fit"
@@ -161,7 +162,15 @@ def _priced_parts(listing: Listing, most: float, stop: Stop) -> Iterator[Part]:
 def _priced_at_once(
     listing: Listing, slices: list[slice], most: float, stop: Stop
 ) -> Iterator[Part]:
-    """Every part of a large space, each in a process as far as memory allows."""
+    """Every part of a large space, each in a process as far as memory allows.
+
+    Where a search is spread over a cluster its workers price the parts.
+    """
+    whole, elsewhere = slice(None), spread()
+    if elsewhere is not None:
+        parts = ((listing.only(some), whole, most) for some in slices)
+        yield from elsewhere(priced_part, parts, stop)
+        return
     # Few spaces are large, and joblib takes long to import.
     from joblib import cpu_count, delayed  # noqa: PLC0415
 
@@ -172,7 +181,6 @@ def _priced_at_once(
     if jobs < 2:
         yield from (priced_part(listing, some, most) for some in slices)
         return
-    whole = slice(None)
     work = (delayed(priced_part)(listing.only(s), whole, most) for s in slices)
     yield from at_once(work, jobs)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from planner.cost.workload import Workload
 from planner.explanation import explain
 from planner.job.loading import Job
+from planner.job.objectives import refuse_objective
 from planner.job.resolve import about
 from planner.report.heading import heading
 from planner.specs.answer.explanation import Explained
@@ -57,6 +58,7 @@ def reasoned(
     """
     given = job.spec.layout if own is None else own
     with about(job.file):
+        refuse_objective(job.spec, "planner explain explains the fastest plan")
         found = explain(job, given, time_limit=time_limit, robust=robust)
     more = {"warnings": (*job.warnings, *found.warnings)}
     answer = found.model_copy(update=more)

@@ -33,7 +33,9 @@ from planner.cli.screens import (
     detail,
 )
 from planner.cli.sources import Source, sourced, with_assumed
+from planner.cli.spread import Scheduler
 from planner.cli.stopping import MemoryLimit, this_run
+from planner.comparison.parts import on_cluster
 from planner.economics.phases import Phase
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.job.loading import Job
@@ -84,6 +86,7 @@ def plan(
     time_limit: TimeLimit = TIME_LIMIT,
     memory_limit: MemoryLimit = MEMORY,
     robust: Robust = "off",
+    scheduler: Scheduler = None,
     json_to: JsonTo = None,
     report_to: ReportTo = None,
     trace_to: TraceTo = None,
@@ -101,6 +104,7 @@ def plan(
         time_limit: Longest time in all, from the start of the process. [s]
         memory_limit: Most memory of the process and its workers. [text]
         robust: `on` if a tied plan may stand before the fastest. [text]
+        scheduler: Address of the scheduler of a Dask cluster. [text]
         json_to: File for JSON, or `-` for stdout. [-]
         report_to: File for the page. [path]
         trace_to: File for the trace of a step. [path]
@@ -125,7 +129,7 @@ def plan(
     phases = phases_to_plan(asked.job())
     if out is not None:
         _require_written(phases)
-    with search_progress() as told:
+    with search_progress() as told, on_cluster(scheduler):
         found = planned(phases, top=top, stop=stop, robust=robust == "on", told=told)
     result = found.result
     json_text = result.model_dump_json(by_alias=True, indent=2)

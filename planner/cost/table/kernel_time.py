@@ -31,7 +31,9 @@ class KernelTime:
     """Embedding and head, shape (meshes,)."""
 
     @classmethod
-    def of(cls, workload: Pricing, meshes: Meshes, menu: tuple[str, ...]) -> "KernelTime":
+    def of(
+        cls, workload: Pricing, meshes: Meshes, menu: tuple[str, ...]
+    ) -> "KernelTime":
         """Price the kernels of every mesh, the user's own factor included.
 
         Args:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.cost.workload import Workload
+from planner.report.answers.amounts import BEST
 from planner.report.charts.choices import front_chart
 from planner.report.charts.search import (
     TRAIL_LEGEND,
@@ -88,8 +89,9 @@ def plan_page(
 
 
 def _lead(result: Result, best: RankedPlan) -> str:
+    best_of = f"the {BEST[result.objective.name]} of {result.search.space:,} candidates"
     proven = {
-        "optimal": f"Proven the fastest of {result.search.space:,} candidates",
+        "optimal": f"Proven {best_of}",
         "feasible": "The best found in the time given",
     }[result.status]
     if best.slower > 0:
@@ -172,7 +174,8 @@ def _front_sheet(points: Sequence[FrontPoint]) -> Sheet:
 
 def _search(result: Result, extras: Extras) -> Section:
     parts: list[Block] = []
-    if extras.trail and result.plans:
+    throughput = result.objective.name == "throughput"
+    if extras.trail and result.plans and throughput:
         parts.append(
             Chart(
                 trail_chart(extras.trail, result),

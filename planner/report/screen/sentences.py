@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from planner.planning.reasons import costs_words, fullest_words
+from planner.report.answers.amounts import amount_words
 from planner.report.run import run_rows
 from planner.report.screen.verdict import three_digits
 from planner.report.tables import host_words, odds_words
@@ -144,7 +145,16 @@ def proof_words(result: Result) -> str:
         "infeasible": f"Proven in {_space(result)}: none of {effort} fits",
         "unknown": f"Not proven: of {effort} none is known to fit",
     }[result.status]
-    return f"{opening}, {search.seconds:.1f} s."
+    return f"{opening}, {search.seconds:.1f} s.{_amount(result)}"
+
+
+def _amount(result: Result) -> str:
+    """What was made least, with its bound; nothing for the fastest plan."""
+    its = result.objective
+    if its.name == "throughput" or not result.plans:
+        return ""
+    value, bound = (amount_words(its, which) for which in ("value", "bound"))
+    return f" Least {its.name}: {value}, none below {bound}."
 
 
 def _space(result: Result) -> str:

@@ -95,7 +95,7 @@ class _Search:
         low: Floats,
         bounds: Floats,
     ) -> None:
-        """Settle the most promising candidate of a part, to keep fewer of the others."""
+        """Settle the most promising candidate of a part, to keep fewer others."""
         at = int(np.argmin(bounds)) if len(space) else -1
         if at >= 0 and bounds[at] < self.best and np.isfinite(low[at]):
             costs = stage_costs(variant, space, at, table)

@@ -1,0 +1,48 @@
+"""Work of a search that other machines may do, in place of this one's cores."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from planner.search.stop import Stop
+
+
+class Spread(Protocol):
+    """Does calls elsewhere, and hands the results back in the order of the calls."""
+
+    def __call__(
+        self, work: Callable[..., Any], calls: Iterable[tuple[Any, ...]], stop: Stop
+    ) -> Iterator[Any]:
+        """Do a call for each tuple of arguments.
+
+        Args:
+            work: A function of a module that the other machines have too.
+            calls: Arguments of each call. [-]
+            stop: Ends the wait for results. [-]
+
+        Yields:
+            Results in order. Where no more are taken, open calls are cancelled.
+        """
+
+
+_SPREAD: ContextVar[Spread | None] = ContextVar("_SPREAD", default=None)
+
+
+@contextmanager
+def spread_by(spread: Spread) -> Iterator[None]:
+    """Let every search that begins meanwhile hand out the parts of large spaces.
+
+    Args:
+        spread: Does the calls.
+    """
+    token = _SPREAD.set(spread)
+    try:
+        yield
+    finally:
+        _SPREAD.reset(token)
+
+
+def spread() -> Spread | None:
+    """What does the calls of a search elsewhere; none where its own cores do."""
+    return _SPREAD.get()
