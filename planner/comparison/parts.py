@@ -6,7 +6,7 @@ from concurrent.futures import TimeoutError as StillOpenError
 from contextlib import contextmanager
 from typing import Any
 
-from planner.comparison.sweep import CONNECT_S, connected, lost
+from planner.comparison.sweep import CONNECT_S, UnreachableError, connected, lost
 from planner.search.spread import spread_by
 from planner.search.stop import Stop
 
@@ -17,20 +17,33 @@ LOOK_S = 0.2
 
 
 @contextmanager
-def on_cluster(address: str | None) -> Iterator[None]:
+def on_cluster(
+    address: str | None,
+    *,
+    fall_back: bool = False,
+    note: Callable[[str], object] = str,
+) -> Iterator[None]:
     """Let the searches that begin meanwhile price parts of large spaces on a cluster.
 
     Args:
         address: Address of the scheduler; none: on this machine's cores. [text]
+        fall_back: True to use this machine's cores where it does not answer.
+        note: Told of a fall back. [-]
 
     Raises:
         UnreachableError: No scheduler there, no worker in time, or it went away.
         BadInputError: Dask is not installed.
     """
-    if address is None:
+    try:
+        client = None if address is None else connected(address)
+    except UnreachableError as error:
+        if not fall_back:
+            raise
+        note(f"{error.message}; plans on this machine")
+        client = None
+    if client is None or address is None:
         yield
         return
-    client = connected(address)
 
     def spread(
         work: Callable[..., Any], calls: Iterable[tuple[Any, ...]], stop: Stop
@@ -80,6 +93,6 @@ def _result(future: Any, stop: Stop) -> Any:
         try:
             return future.result(timeout=LOOK_S)
         except StillOpenError:
-            if future.done():
+            if future.status == "error":
                 raise
             stop.check()

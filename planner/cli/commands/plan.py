@@ -33,7 +33,7 @@ from planner.cli.screens import (
     detail,
 )
 from planner.cli.sources import Source, sourced, with_assumed
-from planner.cli.spread import Scheduler
+from planner.cli.spread import FallBack, Scheduler
 from planner.cli.stopping import MemoryLimit, this_run
 from planner.comparison.parts import on_cluster
 from planner.economics.phases import Phase
@@ -87,6 +87,7 @@ def plan(
     memory_limit: MemoryLimit = MEMORY,
     robust: Robust = "off",
     scheduler: Scheduler = None,
+    fall_back: FallBack = False,
     json_to: JsonTo = None,
     report_to: ReportTo = None,
     trace_to: TraceTo = None,
@@ -105,6 +106,7 @@ def plan(
         memory_limit: Most memory of the process and its workers. [text]
         robust: `on` if a tied plan may stand before the fastest. [text]
         scheduler: Address of the scheduler of a Dask cluster. [text]
+        fall_back: Plan here where the scheduler cannot be reached. [-]
         json_to: File for JSON, or `-` for stdout. [-]
         report_to: File for the page. [path]
         trace_to: File for the trace of a step. [path]
@@ -129,7 +131,8 @@ def plan(
     phases = phases_to_plan(asked.job())
     if out is not None:
         _require_written(phases)
-    with search_progress() as told, on_cluster(scheduler):
+    there = on_cluster(scheduler, fall_back=fall_back, note=_note)
+    with search_progress() as told, there:
         found = planned(phases, top=top, stop=stop, robust=robust == "on", told=told)
     result = found.result
     json_text = result.model_dump_json(by_alias=True, indent=2)
@@ -145,6 +148,10 @@ def plan(
     show_steps(phases, best, trace_to, plot=plot and json_to != "-")
     if out is not None:
         _write_plans(out, found)
+
+
+def _note(text: str) -> None:
+    typer.echo(f"note: {text}", err=True)
 
 
 def _shown(

@@ -78,8 +78,8 @@ CASES = {
         ["economics.pue", "greater than or equal to 1"],
     ),
     "an objective that the search has not": (
-        GOOD + "objective: cost",
-        ["objective", "fastest plan", "planner compare"],
+        GOOD + "objective: speed",
+        ["objective", "throughput", "cost", "energy", "memory"],
     ),
     "one phase": (
         GOOD + "phases: [{name: all, tokens: 1e12}]",
