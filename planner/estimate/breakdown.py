@@ -89,7 +89,8 @@ def time_breakdown(
     without_p2p = makespan(graph, x, 0)
     bare = _without_data_parallel(costs, x)
     alone = makespan(graph, bare, 0)
-    causes = defaultdict(float, max(work, key=lambda rank: sum(rank.values())))
+    busiest: dict[str, float] = max(work, key=lambda rank: sum(rank.values()))
+    causes = defaultdict(float, busiest)
     slots = Slots(costs.pp, costs.vpp)
     last = max(range(costs.pp), key=lambda rank: x[slots.opt(rank)])
     part = table.each[costs.pool(last)]
