@@ -16,7 +16,6 @@ from planner.cost.table.table import CostTable, layer_parts
 from planner.cost.table.units import nanoseconds
 from planner.cost.time.columns import Context, Parts
 from planner.cost.time.ends import embedding_end, head_end
-from planner.cost.time.reference import with_reference
 from planner.cost.time.transfers import sharded_parts
 from planner.pipeline.splits import (
     Counts,
@@ -90,7 +89,8 @@ def time_breakdown(
     without_p2p = makespan(graph, x, 0)
     bare = _without_data_parallel(costs, x)
     alone = makespan(graph, bare, 0)
-    causes = defaultdict(float, max(work, key=lambda rank: sum(rank.values())))
+    busiest: dict[str, float] = max(work, key=lambda rank: sum(rank.values()))
+    causes = defaultdict(float, busiest)
     slots = Slots(costs.pp, costs.vpp)
     last = max(range(costs.pp), key=lambda rank: x[slots.opt(rank)])
     part = table.each[costs.pool(last)]
@@ -191,10 +191,10 @@ def _ends(data: DataGroups, context: Context, costs: StageCosts) -> Ends:
     workload, meshes = data.workload, data.meshes
     embedding, head = embedding_end(context), head_end(context)
     owned = embedding_owned(workload, meshes), head_owned(workload, meshes)
-    parts = []
-    for own, end in zip(owned, (embedding, head), strict=True):
-        ahead, behind = sharded_parts(data, own, end.forward, end.backward)
-        parts.append((with_reference(workload, ahead), behind))
+    parts = [
+        sharded_parts(data, own, end.forward, end.backward)
+        for own, end in zip(owned, (embedding, head), strict=True)
+    ]
     return list(zip((0, costs.stages - 1), parts, strict=True))
 
 

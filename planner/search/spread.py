@@ -44,5 +44,9 @@ def spread_by(spread: Spread) -> Iterator[None]:
 
 
 def spread() -> Spread | None:
-    """What does the calls of a search elsewhere; none where its own cores do."""
+    """Hand back the rule by which a search spreads its calls.
+
+    Returns:
+        None where the cores of this machine do the calls.
+    """
     return _SPREAD.get()

@@ -174,7 +174,9 @@ def _searched(
 
 
 def _better(job: Job, found: Result, stop: Stop) -> tuple[str, ...]:
-    """A batch that divides better than the job's own, in words."""
+    """A batch that divides better than the job's own, in words; of fastest plans."""
+    if found.objective.name != "throughput":
+        return ()
     steps = [plan.estimate.step_time_s.value for plan in found.plans]
     return awkward(job.workloads, min(steps), stop) if steps else ()
 

@@ -75,4 +75,5 @@ def kernels(*passes: Parts) -> Floats:
         Compute and recompute. [s], shape (meshes,)
     """
     times = [each.by_cause[c] for each in passes for c in KERNELS if c in each.by_cause]
-    return np.sum(times, axis=0)
+    total: Floats = np.sum(times, axis=0)
+    return total

@@ -149,7 +149,7 @@ def proof_words(result: Result) -> str:
 
 
 def _amount(result: Result) -> str:
-    """What was made least, with its bound; nothing for the fastest plan."""
+    """Least amount with its bound; empty for the fastest plan. [text]."""
     its = result.objective
     if its.name == "throughput" or not result.plans:
         return ""

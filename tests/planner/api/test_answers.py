@@ -1,6 +1,7 @@
 """Answers show themselves, errors say where, and a search ends as its caller asks."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +166,14 @@ def test_rows_are_validated_and_fitted_to(tmp_path: Path) -> None:
         after = planner.validate([file], calibration=own)
         error = after.rows[0].error.step_time
         assert abs(error) < abs(row["error_step_time"])
+
+
+@pytest.mark.parametrize("command", [planner.explain, planner.compare])
+def test_commands_of_the_fastest_plan_refuse_another_objective(
+    command: Callable[..., object], fields: dict[str, Any], tmp_path: Path
+) -> None:
+    spec = tmp_path / "job.yaml"
+    spec.write_text(yaml.safe_dump({**fields, "objective": "cost"}))
+    with pytest.raises(planner.PlannerError, match="fastest plan") as caught:
+        command(spec)
+    assert str(caught.value.field).endswith("objective")

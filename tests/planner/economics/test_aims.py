@@ -81,3 +81,21 @@ def test_a_fleet_of_pods_is_refused_by_name() -> None:
     uneven = replace(job(), pods=(None,))  # type: ignore[arg-type]
     with pytest.raises(BadInputError, match="least cost is proven on GPUs of one kind"):
         aim_of("cost", uneven, RENTED)
+
+
+def test_energy_lies_between_that_of_waiting_and_that_of_computing() -> None:
+    """A share of the time in kernels, at either power, weighs both."""
+    plan = optimize([job()], top=1).plans[0]
+    assert 0 < plan.estimate.kernel_share < 1
+    terms = run_terms(job(), RENTED)
+    (node,) = terms.nodes.values()
+
+    def watts(share: float) -> float:
+        shared = plan.estimate.model_copy(update={"kernel_share": share})
+        return power_w(Stretch(job(), plan.layout, shared, 1.0), terms)
+
+    nodes = watts(1.0) / node.computing.value
+    assert watts(0.0) == pytest.approx(nodes * node.waiting.value)
+    own = plan.estimate.kernel_share
+    mixed = own * watts(1.0) + (1 - own) * watts(0.0)
+    assert watts(own) == pytest.approx(mixed)
