@@ -3,14 +3,13 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from planner import __version__
 from planner.api.flow.contradictions import refuse_contradiction
 from planner.economics.phases import Phase, phases_of, with_runs
 from planner.job.loading import Job
 from planner.job.resolve import about
+from planner.planning.alone import alone
 from planner.planning.awkward import awkward
 from planner.planning.optimize import Progress, optimize
 from planner.report.charts.search import SearchState
@@ -192,11 +191,4 @@ def _page(
 
 def _best(result: Result) -> Plan:
     """The best plan on its own, as an emitter takes it."""
-    best = result.plans[0]
-    versions = {name: version(name) for name in ("ortools", "numpy")}
-    return Plan(
-        spec=result.spec,
-        layout=best.layout,
-        estimate=best.estimate,
-        versions={"planner": __version__, **versions},
-    )
+    return alone(result.spec, result.plans[0])
