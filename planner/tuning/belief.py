@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.evidence.accuracy.ranking import REPEATS
+from planner.specs.answer.comparison import MEDIAN
 
 Floats = NDArray[np.float64]
-MEDIAN = NormalDist().inv_cdf(0.75)
-"""Median of the absolute error of a normal error. [standard deviations]"""
 NOISE = REPEATS / (2 * 2**0.5)
 """Standard deviation of the log of a measured step. [1]
 

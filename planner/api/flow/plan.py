@@ -12,6 +12,8 @@ from planner.job.resolve import about
 from planner.planning.alone import alone
 from planner.planning.awkward import awkward
 from planner.planning.optimize import Progress, optimize
+from planner.planning.scope import with_scope
+from planner.prediction.beside import with_yours
 from planner.report.charts.search import SearchState
 from planner.report.heading import heading
 from planner.search.stop import Stop
@@ -163,6 +165,7 @@ def _searched(
         found = optimize(
             job.workloads, top=top, robust=robust, progress=note, stop=stop
         )
+        found = with_scope(job.workloads, with_yours(job, found, robust=robust))
     best = found.plans[0] if found.plans else None
     warnings = (*job.warnings, *found.warnings, *_better(job, found, stop))
     more = {"spec": job.resolved(best), "warnings": warnings}
