@@ -76,9 +76,10 @@ class Comparison(BaseModel):
     def gain(self, ours: TimeBreakdown, theirs: TimeBreakdown) -> float:
         """Time that layout B is expected to take longer than layout A.
 
-        The predicted difference is shrunk to what measured pairs kept of it::
+        The predicted difference is shrunk to what measured pairs kept of it, and never
+        stretched::
 
-            (T_B / T_A) ^ kept - 1
+            (T_B / T_A) ^ min(kept, 1) - 1
 
         Args:
             ours: Causes of layout A. [s]
@@ -87,7 +88,7 @@ class Comparison(BaseModel):
         Returns:
             Share of the step of A; below 0 where B is expected to be faster. [1]
         """
-        return math.expm1(self.kept * _ahead(ours, theirs))
+        return math.expm1(min(self.kept, 1.0) * _ahead(ours, theirs))
 
 
 def _ahead(ours: TimeBreakdown, theirs: TimeBreakdown) -> float:

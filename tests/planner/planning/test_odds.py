@@ -40,4 +40,6 @@ def test_nothing_tells_equal_layouts_apart() -> None:
 def test_half_of_a_predicted_gain_is_expected_where_pairs_kept_half() -> None:
     assert ITS.gain(A, B) == pytest.approx(math.sqrt(1.05) - 1)
     assert ITS.gain(B, A) == pytest.approx(1 / math.sqrt(1.05) - 1)
+    stretched = ITS.model_copy(update={"kept": 1.3})
+    assert stretched.gain(A, B) == pytest.approx(0.05)
     assert pytest.approx(0.6745, abs=1e-4) == MEDIAN
