@@ -66,7 +66,7 @@ def _ranges(ranks: Sequence[int]) -> str:
 
 
 def yours_sentences(result: Result) -> tuple[str, ...]:
-    """The same with every term that differs.
+    """Tell of the spec's layout and the plain one, with every term that differs.
 
     Args:
         result: Answer of a search. [-]
