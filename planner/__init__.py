@@ -19,6 +19,7 @@ _HOMES = {
     "StopSearch": "planner.api.progress",
     "Sweep": "planner.api.sweep",
     "TrainingMemory": "planner.api.memory",
+    "Tuning": "planner.api.tune",
     "Validation": "planner.api.validate",
     "calibrate": "planner.api.calibrate",
     "compare": "planner.api.compare",
@@ -29,6 +30,7 @@ _HOMES = {
     "predict": "planner.api.predict",
     "size": "planner.api.size",
     "sweep": "planner.api.sweep",
+    "tune": "planner.api.tune",
     "validate": "planner.api.validate",
 }
 """Public name to its module, which is imported when the name is asked for; types of

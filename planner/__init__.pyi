@@ -19,6 +19,8 @@ from planner.api.size import Size as Size
 from planner.api.size import size as size
 from planner.api.sweep import Sweep as Sweep
 from planner.api.sweep import sweep as sweep
+from planner.api.tune import Tuning as Tuning
+from planner.api.tune import tune as tune
 from planner.api.validate import Validation as Validation
 from planner.api.validate import validate as validate
 from planner.errors import PlannerError as PlannerError

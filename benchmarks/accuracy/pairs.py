@@ -93,9 +93,10 @@ def _pair(one: Outcome, took: float, other: Outcome, other_took: float) -> Pair:
 def comparison(found: Sequence[Pair], *, date: str, source: str) -> Comparison:
     """Spread of the errors of comparisons, and how often an order is reversed.
 
-    ``spread`` is the weighted median of ``error / sqrt(differing)``. All sources weigh
-    the same, all sweeps of a source, and all pairs of a sweep. Pairs without a
-    difference have nothing to compare.
+    ``spread`` is the weighted median of ``error / sqrt(differing)``; ``kept`` is the
+    least-squares slope of measured on predicted differences. All sources weigh the
+    same, all sweeps of a source, and all pairs of a sweep. Pairs without a difference
+    have nothing to compare.
 
     Args:
         found: Pairs, at least one of which differs, shape (pairs,). [-]
@@ -113,6 +114,7 @@ def comparison(found: Sequence[Pair], *, date: str, source: str) -> Comparison:
     turned = np.array([pair.reversed for pair in used])
     return Comparison(
         spread=spread,
+        kept=_slope(used, weight),
         pairs=len(used),
         sweeps=len({(pair.source, pair.sweep) for pair in used}),
         sources=len({pair.source for pair in used}),
@@ -121,6 +123,15 @@ def comparison(found: Sequence[Pair], *, date: str, source: str) -> Comparison:
         date=date,
         source=source,
     )
+
+
+def _slope(found: Sequence[Pair], weight: NDArray[np.float64]) -> float:
+    """Measured over predicted difference of pairs; 1 where none is predicted. [1]."""
+    predicted = np.array([pair.predicted for pair in found])
+    measured = np.array([pair.measured for pair in found])
+    whole = float((weight * predicted**2).sum())
+    slope = float((weight * predicted * measured).sum()) / whole if whole else 1.0
+    return round(max(slope, 0.001), 3)
 
 
 def _weights(found: Sequence[Pair]) -> NDArray[np.float64]:

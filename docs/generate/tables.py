@@ -28,6 +28,7 @@ from planner.specs.answer.memory import InferenceMemory, TrainingMemory
 from planner.specs.answer.prediction import Prediction
 from planner.specs.answer.result import Plan, Result
 from planner.specs.answer.size import SizeAnswer
+from planner.specs.answer.tuning import Tuning
 from planner.specs.job import JobSpec
 from planner.specs.layouts.context import TOLD
 
@@ -323,6 +324,7 @@ TABLES: dict[str, Callable[[], str]] = {
             Explained,
             Difference,
             SizeAnswer,
+            Tuning,
         ),
     ),
     "comparison": partial(written, Comparison),

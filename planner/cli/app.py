@@ -27,6 +27,7 @@ COMMANDS = {
     "explain": "Say why a job cannot fit, or why its best layout wins.",
     "memory": "Say whether a job fits, and what is the most that does.",
     "sweep": "Plan a job for each combination of values of some fields.",
+    "tune": "Measure the plans that tie in short runs, and say what to run next.",
     "diff": "Compare two plans or jobs, term by term.",
     "size": "Find the parameters and tokens that days or money train best.",
     "compare": "Compare clusters for a job, or a purchase, by time and cost.",

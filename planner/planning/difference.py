@@ -47,6 +47,7 @@ def difference_of(a: Compared, b: Compared) -> Difference:
         Fields and terms that differ; signs are those of B minus A. [-]
     """
     ours, theirs = a.estimate, b.estimate
+    times, memory = changed_terms(ours, theirs)
     peaks = (ours.memory.peak_device_gib, theirs.memory.peak_device_gib)
     steps = (ours.step_time_s, theirs.step_time_s)
     return Difference(
@@ -59,11 +60,28 @@ def difference_of(a: Compared, b: Compared) -> Difference:
         ),
         step_time_s=_term("step", steps[0].value, steps[1].value),
         tokens_per_s=_term("tokens/s", ours.tokens_per_s, theirs.tokens_per_s),
-        time_s=_sorted(time_terms(ours, theirs), CAUSE_WORDS),
+        time_s=times,
         device_gib=_term("device peak", peaks[0].value, peaks[1].value),
-        memory_gib=_sorted(memory_terms(ours, theirs), CATEGORIES),
+        memory_gib=memory,
         why=why_slower(ours, theirs),
     )
+
+
+def changed_terms(
+    a: Estimate, b: Estimate
+) -> tuple[tuple[TermChange, ...], tuple[TermChange, ...]]:
+    """Terms of time and memory that differ between two layouts.
+
+    Args:
+        a: Estimate of the layout that is compared with. [-]
+        b: Estimate of the other. [-]
+
+    Returns:
+        Causes of the step [s] and categories of the fullest rank [GiB], the largest
+        difference first.
+    """
+    times = _sorted(time_terms(a, b), CAUSE_WORDS)
+    return times, _sorted(memory_terms(a, b), CATEGORIES)
 
 
 def _term(name: str, a: float, b: float, words: str = "") -> TermChange:

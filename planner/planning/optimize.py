@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.estimate.estimate import estimate
+from planner.frameworks.sanity import compared
 from planner.job.expressible import refuse_inexpressible
 from planner.job.variants import variants
 from planner.planning.fastest import FOR_THE_LIMIT, no_safe_plan, plain_optimum
@@ -277,11 +278,14 @@ def _verify(workload: Workload, layout: Layout, predicted: Estimate) -> None:
 def _ranked(rank: int, one: Contender, best: Contender) -> RankedPlan:
     """A plan with its rank, and the causes that make it slower than the fastest."""
     same = one is best
+    causes = best.estimate.time_breakdown_s, one.estimate.time_breakdown_s
     return RankedPlan(
         rank=rank,
         layout=one.layout,
         estimate=one.estimate,
         slower=one.step_s / best.step_s - 1,
+        expected=0.0 if same else compared().gain(*causes),
+        likely=None if same else compared().likely(*causes),
         why="" if same else why_slower(best.estimate, one.estimate),
         settings=one.workload.chosen,
     )

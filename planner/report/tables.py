@@ -50,6 +50,9 @@ VERDICT_STYLES: dict[Verdict, str] = {
     "oom": "bold red",
 }
 
+CERTAIN = 0.99
+"""Probability above which no more is told. [1]"""
+
 _INDENT = (0, 0, 0, 2)
 _BAR_WIDTH = 40
 
@@ -305,6 +308,20 @@ def runners_up_table(plans: Sequence[RankedPlan]) -> Table:
         changed = plan_difference(plan, best)
         table.add_row(str(plan.rank), changed, step, f"{plan.slower:.2%}", plan.why)
     return table
+
+
+def likely_words(chance: float) -> str:
+    """Probability that a layout is slower.
+
+    Args:
+        chance: The probability. [1]
+
+    Returns:
+        For example `91% likely`, `over 99% likely`. [text]
+    """
+    if chance > CERTAIN:
+        return f"over {CERTAIN:.0%} likely"
+    return f"{max(chance, 1 - CERTAIN):.0%} likely"
 
 
 def removed_table(pruned: Mapping[str, int]) -> Table:

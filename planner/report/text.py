@@ -20,7 +20,7 @@ from planner.report.tables import (
     time_table,
     verdict_line,
 )
-from planner.report.ties import bought_words, tie_sentences
+from planner.report.ties import bought_words, tie_sentences, yours_sentences
 from planner.specs.answer.result import Objective, RankedPlan, Result
 from planner.specs.answer.run import Run
 from planner.specs.layouts.layout_text import given_layout
@@ -48,6 +48,7 @@ def result_report(result: Result, title: Heading) -> RenderableType:
         section("Proof", certificate(result)),
         *_removed(result),
         *_runners_up(result),
+        *_yours(result),
         *_small_print(best, result.warnings),
     )
 
@@ -200,6 +201,12 @@ def _removed(result: Result) -> Iterator[RenderableType]:
         yield section(
             "Candidates removed, by rule", removed_table(result.search.pruned)
         )
+
+
+def _yours(result: Result) -> Iterator[RenderableType]:
+    """The spec's layout and the plain one, where the spec has a layout."""
+    if told := yours_sentences(result):
+        yield section("Your layout", sentences(told))
 
 
 def _runners_up(result: Result) -> Iterator[RenderableType]:

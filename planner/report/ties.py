@@ -1,8 +1,10 @@
-"""Plans beside the first in words: those that tie, and what more risk would buy."""
+"""Plans beside the first in words: ties, what more risk would buy, the spec's own."""
 
 from collections.abc import Iterator, Sequence
 
+from planner.report.tables import likely_words
 from planner.specs.answer.result import Result, Tie, TiedPlan
+from planner.specs.answer.yours import Beside
 from planner.specs.layouts.layout_text import short_layout
 from planner.specs.search import SearchSpec
 
@@ -96,3 +98,45 @@ def risk_limit(result: Result) -> float:
     """
     fields = result.spec.get("search", {})
     return SearchSpec.model_validate(fields, strict=False).memory_risk
+
+
+def yours_sentences(result: Result) -> tuple[str, ...]:
+    """Tell of the spec's layout and the plain one, with every term that differs.
+
+    Args:
+        result: Answer of a search. [-]
+
+    Returns:
+        A sentence each; none where the spec has no layout. [text]
+    """
+    told = result.yours
+    if told is None:
+        return ()
+    step = result.plans[0].estimate.step_time_s.value
+    pairs = (("Yours", told.given), ("The plain layout", told.plain))
+    said = tuple(_sentence(name, its, step) for name, its in pairs if its is not None)
+    return ("Yours is the answer.", *said[1:]) if told.is_answer else said
+
+
+def _sentence(name: str, its: Beside, step_s: float) -> str:
+    """A layout against the first plan, with all terms of time and memory."""
+    times = (f"{t.words} {t.difference / step_s:+.2%}" for t in its.time_s)
+    held = (f"{t.words} {t.difference:+.1f} GiB" for t in its.memory_gib)
+    return (
+        f"{name} ({its.differs}) takes {its.slower:+.2%} against ours, "
+        f"{its.expected:+.2%} as measured pairs say, {slower_words(its)}: "
+        f"{', '.join(times) or 'no term of time'}; "
+        f"{', '.join(held) or 'no term of memory'}."
+    )
+
+
+def slower_words(its: Beside) -> str:
+    """Odds that a layout is slower than the first plan.
+
+    Args:
+        its: The layout. [-]
+
+    Returns:
+        For example `91% likely slower`. [text]
+    """
+    return f"{likely_words(its.likely)} slower"

@@ -80,6 +80,14 @@ def test_the_spread_is_the_median_where_every_source_weighs_the_same() -> None:
     assert comparison([*both, pair(9.0, 0.0)], **DAY).pairs == 4
 
 
+def test_what_is_kept_of_predicted_differences_is_a_slope() -> None:
+    """Predicted 1 and 0.5, measured 0.4 and 0.2: two fifths are kept."""
+    found = [pair(-0.6, 1.0), pair(-0.3, 1.0, predicted=0.5)]
+    assert comparison(found, **DAY).kept == pytest.approx(0.4)
+    one_each = [pair(0.1, 1.0), pair(-1.1, 1.0, "b")]
+    assert comparison(one_each, **DAY).kept == pytest.approx(0.5)
+
+
 def test_the_share_that_was_measured_the_other_way_round() -> None:
     """Spread 0.3: of 0.2 predicted the order may turn, of 5 it may not."""
     found = [pair(-0.3, 1.0, predicted=0.2), pair(0.3, 1.0, predicted=5.0)]

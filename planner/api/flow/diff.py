@@ -1,6 +1,7 @@
 """The flow of `planner diff`: plans that are read, or jobs that are planned."""
 
 from pathlib import Path
+from typing import NoReturn
 
 from hardware.reading.documents import DocumentError, plain_json
 from planner.api.flow.plan import Told, phases_to_plan, planned
@@ -76,7 +77,7 @@ def planned_side(job: Job, stop: Stop, told: Told) -> Compared:
     phases = phases_to_plan(job)
     found = planned(phases, top=1, stop=stop, robust=False, told=told).result
     if not found.plans:
-        _refuse(job.file, found)
+        refuse_planless(job.file, found)
     title = heading(phases[0].job.workload_of(found.plans[0]))
     return _compared(job.file, "job", found.plans[0], found.spec, title)
 
@@ -110,8 +111,17 @@ def _compared(
     return Compared(side, spec, plan.settings, plan.estimate)
 
 
-def _refuse(file: str, found: Result) -> None:
-    """End as `planner plan` would."""
+def refuse_planless(file: str, found: Result) -> NoReturn:
+    """End as `planner plan` would.
+
+    Args:
+        file: File of the job. [text]
+        found: Answer of a search without plans. [-]
+
+    Raises:
+        InfeasibleError: Nothing fits.
+        TimeLimitError: The time ended before the first plan.
+    """
     if found.status == "infeasible":
         raise InfeasibleError(f"{file}: proven: no legal layout fits the memory")
     raise TimeLimitError(f"{file}: no plan in time; give more --time-limit")

@@ -3,18 +3,19 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from planner import __version__
 from planner.api.flow.contradictions import refuse_contradiction
 from planner.economics.aims import aim_of
 from planner.economics.phases import Phase, phases_of, with_runs
 from planner.job.loading import Job
 from planner.job.resolve import about
 from planner.planning.aimed import optimize_for
+from planner.planning.alone import alone
 from planner.planning.awkward import awkward
 from planner.planning.optimize import Progress
+from planner.planning.scope import with_scope
+from planner.prediction.beside import with_yours
 from planner.report.charts.search import SearchState
 from planner.report.heading import heading
 from planner.search.stop import Stop
@@ -167,6 +168,7 @@ def _searched(
         found = optimize_for(
             aim, job.workloads, top=top, robust=robust, progress=note, stop=stop
         )
+        found = with_scope(job.workloads, with_yours(job, found, robust=robust))
     best = found.plans[0] if found.plans else None
     warnings = (*job.warnings, *found.warnings, *_better(job, found, stop))
     more = {"spec": job.resolved(best), "warnings": warnings}
@@ -197,11 +199,4 @@ def _page(
 
 def _best(result: Result) -> Plan:
     """The best plan on its own, as an emitter takes it."""
-    best = result.plans[0]
-    versions = {name: version(name) for name in ("ortools", "numpy")}
-    return Plan(
-        spec=result.spec,
-        layout=best.layout,
-        estimate=best.estimate,
-        versions={"planner": __version__, **versions},
-    )
+    return alone(result.spec, result.plans[0])

@@ -11,7 +11,7 @@ from planner.report.pages.parts import (
     plan_sections,
     tiles,
 )
-from planner.report.screen import verdict
+from planner.report.screen.verdict import verdict
 from planner.specs.answer.result import RankedPlan
 from planner.specs.layouts.layout_text import short_layout
 

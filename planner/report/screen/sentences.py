@@ -7,7 +7,7 @@ from planner.planning.reasons import costs_words, fullest_words
 from planner.report.answers.amounts import amount_words
 from planner.report.run import run_rows
 from planner.report.screen.verdict import three_digits
-from planner.report.tables import host_words, odds_words
+from planner.report.tables import host_words, likely_words, odds_words
 from planner.specs.answer.estimate import Estimate, MemoryEstimate
 from planner.specs.answer.result import Explanation, RankedPlan, Result
 from planner.specs.answer.run import Run
@@ -100,13 +100,20 @@ def next_rows(result: Result) -> tuple[tuple[str, ...], ...]:
     return tuple(
         (
             f"{three_digits(plan.estimate.step_time_s.value)} s",
-            f"{plan.slower:.2%}{' (tie)' if plan.rank in tied else ''}",
+            _slower(plan, is_tied=plan.rank in tied),
             f"{plan.estimate.memory.peak_device_gib.value:.1f}",
             risk_words(plan.estimate.memory),
             plan_difference(plan, best),
         )
         for plan in others
     )
+
+
+def _slower(plan: RankedPlan, *, is_tied: bool) -> str:
+    """Distance from the fastest, a tie, and the odds that it is slower."""
+    odds = [] if plan.likely is None else [likely_words(plan.likely)]
+    told = ", ".join([*(["tie"] if is_tied else []), *odds])
+    return f"{plan.slower:.2%}{f' ({told})' if told else ''}"
 
 
 def risk_words(memory: MemoryEstimate) -> str:
@@ -145,7 +152,8 @@ def proof_words(result: Result) -> str:
         "infeasible": f"Proven in {_space(result)}: none of {effort} {_fits(result)}",
         "unknown": f"Not proven: of {effort} none is known to fit",
     }[result.status]
-    return f"{opening}, {search.seconds:.1f} s.{_amount(result)}"
+    most = full_words(result)
+    return f"{opening}, {search.seconds:.1f} s{most}.{_amount(result)}"
 
 
 def _amount(result: Result) -> str:
@@ -159,6 +167,22 @@ def _amount(result: Result) -> str:
 
 def _fits(result: Result) -> str:
     return "fits" if result.fastest is None else "is within the limit on the risk"
+
+
+def full_words(result: Result) -> str:
+    """Most that the full space may bring, where it was not searched.
+
+    Args:
+        result: Answer of a search. [-]
+
+    Returns:
+        The end of a sentence; empty where nothing was left out. [text]
+    """
+    if not result.search.left_out or result.status != "optimal":
+        return ""
+    most = result.search.full_faster
+    told = "" if most is None else f", at most {most:.1%} faster"
+    return f"; full space: not searched (--set search.space=full){told}"
 
 
 def _space(result: Result) -> str:

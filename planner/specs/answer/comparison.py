@@ -1,10 +1,15 @@
 """Error of the predicted difference between two layouts."""
 
 import math
+from statistics import NormalDist
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from planner.specs.answer.estimate import TimeBreakdown
+
+_NORMAL = NormalDist()
+MEDIAN = _NORMAL.inv_cdf(0.75)
+"""Median of the absolute error of a normal error. [standard deviations]"""
 
 
 class Comparison(BaseModel):
@@ -22,6 +27,8 @@ class Comparison(BaseModel):
 
     spread: float = Field(gt=0)
     """Median error of all measured pairs, at a difference of one step. [1]"""
+    kept: float = Field(default=1.0, gt=0)
+    """Measured over predicted difference: its slope over the measured pairs. [1]"""
     pairs: int
     """Measured pairs of layouts of one job. [1]"""
     sweeps: int
@@ -46,6 +53,48 @@ class Comparison(BaseModel):
             Relative error of the difference. [1]
         """
         return self.spread * math.sqrt(differing(ours, theirs))
+
+    def likely(self, ours: TimeBreakdown, theirs: TimeBreakdown) -> float:
+        """Probability that one layout is faster than another.
+
+        The error of the comparison is normal, of the median error above::
+
+            P(A faster than B) = Phi(log(T_B / T_A) MEDIAN / error)
+
+        Args:
+            ours: Causes of layout A. [s]
+            theirs: Causes of layout B. [s]
+
+        Returns:
+            Between 0 and 1; a half for layouts that nothing tells apart. [1]
+        """
+        error, ahead = self.error(ours, theirs), _ahead(ours, theirs)
+        if error == 0:
+            return (1 + (ahead > 0) - (ahead < 0)) / 2
+        return _NORMAL.cdf(ahead * MEDIAN / error)
+
+    def gain(self, ours: TimeBreakdown, theirs: TimeBreakdown) -> float:
+        """Time that layout B is expected to take longer than layout A.
+
+        The predicted difference is shrunk to what measured pairs kept of it, and never
+        stretched::
+
+            (T_B / T_A) ^ min(kept, 1) - 1
+
+        Args:
+            ours: Causes of layout A. [s]
+            theirs: Causes of layout B. [s]
+
+        Returns:
+            Share of the step of A; below 0 where B is expected to be faster. [1]
+        """
+        return math.expm1(min(self.kept, 1.0) * _ahead(ours, theirs))
+
+
+def _ahead(ours: TimeBreakdown, theirs: TimeBreakdown) -> float:
+    """Log of the other step over ours. [1]."""
+    steps = [sum(one.model_dump().values()) for one in (theirs, ours)]
+    return math.log(steps[0] / steps[1])
 
 
 def differing(ours: TimeBreakdown, theirs: TimeBreakdown) -> float:

@@ -5,7 +5,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from planner.specs.answer.estimate import Estimate
+from planner.specs.answer.left_out import LeftOut
 from planner.specs.answer.run import Run
+from planner.specs.answer.yours import Yours
 from planner.specs.layouts.layout import Layout
 from planner.specs.layouts.offload import offload_text
 
@@ -35,6 +37,11 @@ class SearchReport(BaseModel):
     seconds: float
     work: float = 0.0
     """Work of the search, in visits of a candidate; equal on every machine. [1]"""
+    left_out: tuple[LeftOut, ...] = ()
+    """Rules by which the default space is smaller than the full; empty for the full."""
+    full_faster: float | None = None
+    """Most by which a plan of the full space may be faster, by a bound that takes no
+    search; none where the full space was searched. [1]"""
     variants: int = 1
     """Frameworks, methods, optimizers and offloads that were searched together."""
 
@@ -50,6 +57,11 @@ class RankedPlan(BaseModel):
     slower: float = 0.0
     """Step over the fastest plan's step, minus 1; above 0 for a first plan that was
     chosen by `robust`. [1]"""
+    expected: float = 0.0
+    """The same, shrunk to what measured pairs kept of predicted differences. [1]"""
+    likely: float | None = None
+    """Probability that the fastest plan is faster than this one; none for itself. [1]
+    """
     why: str = ""
     settings: dict[str, str] = {}
     """Values that the search chose for the training block, by field; empty where the
@@ -152,6 +164,9 @@ class Result(BaseModel):
     tied plans; the objective is always the fastest admitted plan's."""
     fastest: Fastest | None = None
     """The plain optimum, whatever its risk; none where the risk is not limited."""
+    yours: Yours | None = None
+    """The spec's layout and the plain one beside the first plan; none where the spec
+    has no layout, or one that may not run."""
     warnings: tuple[str, ...] = ()
     spec: dict[str, object] = {}
     run: Run | None = None

@@ -1,0 +1,283 @@
+"""The flow of `planner tune`: runs are written; logs are read and runs chosen."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from planner.api.flow.calibrate import fitted
+from planner.api.flow.diff import refuse_planless
+from planner.api.flow.files import write_whole
+from planner.api.flow.plan import Told, phases_to_plan, planned
+from planner.cost.workload import Workload
+from planner.errors import BadInputError
+from planner.estimate.estimate import estimate
+from planner.job.calibration_file import CalibrationFile
+from planner.job.loading import Job
+from planner.launch import check_folder, read_plan, require_written, write_folder
+from planner.launch.emit import PLAN
+from planner.report.heading import heading
+from planner.search.stop import Stop
+from planner.specs.answer.result import RankedPlan, Result
+from planner.specs.answer.tuning import Tuning
+from planner.specs.reading.escape import yaml_text
+from planner.tuning.answer import Priced, decided, tuning
+from planner.tuning.manifest import MANIFEST, Manifest, read_manifest
+from planner.tuning.readings import LOG, Reading, reading
+from planner.tuning.runs import SCRIPT, Made, is_same, made, script, tied_plans
+
+ROWS, CALIBRATION = "rows.yaml", "calibration.yaml"
+"""Measured rows of a folder, and the factors fitted to them. [text]"""
+TOP = 8
+"""Plans that become runs, unless told otherwise. [1]"""
+BUDGET = 5
+"""Runs to measure, unless told otherwise. [1]"""
+HEAD = "The short runs of this folder, for planner calibrate and planner validate."
+
+
+def begun(
+    job: Job,
+    out: Path,
+    *,
+    top: int,
+    budget: int,
+    hardware: Path | None,
+    stop: Stop,
+    told: Told,
+) -> Tuning:
+    """Plan a job, and write its tied plans as short runs.
+
+    Args:
+        job: The job. [-]
+        out: New folder. [path]
+        top: Most runs to write. [1]
+        budget: Most runs to measure. [1]
+        hardware: Folder of hardware that was laid over ours. [path]
+        stop: Ends the search. [-]
+        told: Called about ten times a second with the state of the search. [-]
+
+    Returns:
+        The answer. [-]
+
+    Raises:
+        BadInputError: The folder is not new, or the job cannot be planned.
+        InfeasibleError: Nothing fits.
+        TimeLimitError: The time ended before the first plan.
+        UnsupportedPlanError: No launch files can be written.
+    """
+    check_folder(out, force=False)
+    result = _searched(job, top, stop, told)
+    if not result.plans:
+        refuse_planless(job.file, result)
+    ours = made(job, tied_plans(result)[:top])
+    title = _title(job, result.plans[0])
+    where = "" if hardware is None else str(hardware.resolve())
+    manifest = Manifest.of(job, top=top, budget=budget, hardware=where, runs=ours.runs)
+    files = (manifest.text, script(title, ours.plans), *ours.files)
+    write_folder(out, files, force=False)
+    runs = _first_priced(ours)
+    return tuning(
+        out,
+        title,
+        runs,
+        {},
+        decided(runs, {}, budget),
+        budget=budget,
+        first=runs[0].run.name,
+        warnings=(*_alone(runs), *ours.refused, *result.warnings),
+    )
+
+
+def _searched(job: Job, top: int, stop: Stop, told: Told) -> Result:
+    phases = phases_to_plan(job)
+    if len(phases) > 1:
+        raise BadInputError(
+            "are planned one by one, and tune measures one job",
+            file=job.file,
+            field="phases",
+            allowed="a job of one phase",
+        )
+    require_written(job.workloads, job.file)
+    return planned(phases, top=top, stop=stop, robust=True, told=told).result
+
+
+def _alone(runs: Sequence[Priced]) -> tuple[str, ...]:
+    if len(runs) > 1:
+        return ()
+    return ("no other plan ties with the first: its run calibrates the next search",)
+
+
+def _title(job: Job, plan: RankedPlan) -> str:
+    its = heading(job.workload_of(plan))
+    return f"{its.model} on {its.on}, {its.framework}"
+
+
+def _first_priced(ours: Made) -> tuple[Priced, ...]:
+    pairs = zip(ours.runs, ours.plans, strict=True)
+    return tuple(Priced(run, found, found.plan.estimate) for run, found in pairs)
+
+
+def overlay_of(folder: Path) -> Path | None:
+    """Hardware that was laid over ours when a folder was made.
+
+    Args:
+        folder: Folder of short runs. [path]
+
+    Returns:
+        Folder of hardware, or None. [path]
+
+    Raises:
+        BadInputError: The folder was not made by planner tune.
+    """
+    where = read_manifest(folder).hardware
+    return Path(where) if where else None
+
+
+@dataclass(frozen=True)
+class _Again:
+    """Findings of the search under the calibration.
+
+    Attributes:
+        made: Plans that are no runs yet, as runs. [-]
+        first: Run of the first plan, or None. [text]
+        warnings: Sentences. [text]
+    """
+
+    made: Made
+    first: str | None
+    warnings: tuple[str, ...]
+
+
+def continued(
+    folder: Path, *, top: int | None, budget: int | None, stop: Stop, told: Told
+) -> Tuning:
+    """Read the logs of a folder, calibrate, plan again and choose the next run.
+
+    Args:
+        folder: Folder that `begun` wrote. [path]
+        top: Most plans of the search that become runs; None as at the start. [1]
+        budget: Most runs to measure; None as at the start. [1]
+        stop: Ends the search. [-]
+        told: Called about ten times a second with the state of the search. [-]
+
+    Returns:
+        The answer; the folder has new runs where the search found new ties. [-]
+
+    Raises:
+        BadInputError: The folder has no logs or a foreign one, or is not of tune.
+    """
+    manifest = read_manifest(folder).changed(top, budget)
+    readings = _readings(folder, manifest)
+    own = _calibrated(folder, readings, manifest.calibration)
+    job = manifest.job(folder, own)
+    runs = [_priced(folder, run.name, manifest, own) for run in manifest.runs]
+    again = _again(job, manifest, runs, stop, told)
+    more = (*runs, *_first_priced(again.made))
+    decision = decided(more, readings, manifest.budget)
+    added = again.made.runs if decision.next else ()
+    if added:
+        _add(folder, manifest, again.made)
+    else:
+        decision, more = decided(runs, readings, manifest.budget), tuple(runs)
+    measured = any(read.row for read in readings.values())
+    workload = runs[0].found.workload
+    return tuning(
+        folder,
+        _title_of(workload),
+        more,
+        readings,
+        decision,
+        budget=manifest.budget,
+        first=again.first,
+        added=[run.name for run in added],
+        calibration=str(folder / CALIBRATION) if measured else "",
+        warnings=again.warnings,
+    )
+
+
+def _title_of(workload: Workload) -> str:
+    its = heading(workload)
+    return f"{its.model} on {its.on}, {its.framework}"
+
+
+def _readings(folder: Path, manifest: Manifest) -> dict[str, Reading]:
+    """The outcome of every run that has a log."""
+    found = {}
+    for run in manifest.runs:
+        log = folder / run.name / LOG
+        if log.is_file():
+            plan = read_plan(folder / run.name / PLAN, manifest.calibration)
+            found[run.name] = reading(plan, run.name, log)
+    if not found:
+        raise BadInputError(
+            "holds no logs yet",
+            file=str(folder),
+            field=f"run-*/{LOG}",
+            allowed=f"the logs that {SCRIPT} writes",
+        )
+    return found
+
+
+def _calibrated(
+    folder: Path, readings: Mapping[str, Reading], own: CalibrationFile | None
+) -> CalibrationFile | None:
+    """Factors fitted to the runs; those given at the start where none was measured."""
+    rows = [read.row for read in readings.values() if read.row is not None]
+    if not rows:
+        return own
+    file = folder / ROWS
+    write_whole(file, yaml_text(rows, [HEAD], short_in_one_line=True).rstrip())
+    found = fitted([file], own, warn=lambda _: None)
+    write_whole(folder / CALIBRATION, found.text)
+    return found.file
+
+
+def _priced(
+    folder: Path, name: str, manifest: Manifest, own: CalibrationFile | None
+) -> Priced:
+    run = next(run for run in manifest.runs if run.name == name)
+    found = read_plan(folder / name / PLAN, own)
+    return Priced(run, found, estimate(found.workload, found.plan.layout))
+
+
+def _again(
+    job: Job, manifest: Manifest, runs: Sequence[Priced], stop: Stop, told: Told
+) -> _Again:
+    """Plan under the calibration; ties that are no runs yet become runs."""
+    result = _searched(job, manifest.top, stop, told)
+    if not result.plans:
+        said = f"the search with the calibration found no plan: {result.status}"
+        return _Again(Made((), (), (), ()), None, (said,))
+    plans = tied_plans(result)[: manifest.top]
+    known = {plan.rank: _known(job, plan, runs) for plan in plans}
+    new = [plan for plan in plans if known[plan.rank] is None]
+    ours = made(job, new, first=len(runs) + 1)
+    first = known[plans[0].rank]
+    if first is None and ours.runs:
+        first = ours.runs[0].name
+    return _Again(ours, first, (*ours.refused, *result.warnings))
+
+
+def _known(job: Job, plan: RankedPlan, runs: Sequence[Priced]) -> str | None:
+    """Name of the run of a plan, None where there is none."""
+    framework = job.workload_of(plan).framework.name
+    same = (
+        one.run.name
+        for one in runs
+        if is_same(one.run, one.found.plan.layout, plan, framework)
+    )
+    return next(same, None)
+
+
+def _add(folder: Path, manifest: Manifest, ours: Made) -> None:
+    """Write the folders of new runs, then the manifest that names them."""
+    for run in ours.runs:
+        inside = f"{run.name}/"
+        files = [
+            replace(file, name=file.name.removeprefix(inside))
+            for file in ours.files
+            if file.name.startswith(inside)
+        ]
+        write_folder(folder / run.name, files, force=False)
+    runs = (*manifest.runs, *ours.runs)
+    text = manifest.model_copy(update={"runs": runs}).text.text
+    write_whole(folder / MANIFEST, text)

@@ -1,0 +1,172 @@
+"""The screen and the page of `planner tune`."""
+
+from collections.abc import Iterator
+
+from planner.report.pages.blocks import Facts, Page, Section, Table
+from planner.report.pages.sheets import Sheet
+from planner.report.screen.fitting import Part, Screen
+from planner.report.screen.sentences import dashed
+from planner.report.screen.verdict import three_digits
+from planner.specs.answer.tuning import TunedRun, Tuning
+from planner.specs.layouts.layout_text import short_layout
+
+COLUMNS = (
+    "run",
+    "predicted",
+    "measured",
+    "expected",
+    "faster",
+    "gain",
+    "GiB",
+    "layout",
+)
+"""Titles of the runs."""
+DIFFERING = 0.1
+"""Share of a step that differs, for which the error of a comparison is told. [1]"""
+ENDING = "--json - prints every figure, -q the name of the run to make."
+
+
+def tuning_screen(answer: Tuning) -> Screen:
+    """Short runs on one screen, what to do next first.
+
+    Args:
+        answer: The answer. [-]
+
+    Returns:
+        A renderable of at most 40 lines. [-]
+    """
+    parts = [
+        Part("Job", ((answer.title,),)),
+        Part("Runs", tuple(map(_cells, _ordered(answer))), COLUMNS),
+        Part("Told", dashed(list(reading_words(answer)))),
+    ]
+    if answer.warnings:
+        parts.append(Part("Warnings", dashed(answer.warnings)))
+    tail = [Part("Next", ((command(answer),),))] if answer.script else []
+    return Screen(f"{sentence(answer)}.", parts, tail, ENDING)
+
+
+def sentence(answer: Tuning) -> str:
+    """The best run so far and the run to make.
+
+    Args:
+        answer: The answer. [-]
+
+    Returns:
+        The sentence without its full stop. [text]
+    """
+    spent = f"{answer.spent} of {answer.budget} runs made"
+    if answer.status == "started":
+        count, most = len(answer.runs), answer.budget
+        which = f"{answer.next} first, for {answer.why}"
+        return f"{count} runs in {answer.folder}, {most} to be made at most: {which}"
+    if answer.best is None:
+        best = "No run has a step yet"
+    else:
+        its = next(run for run in answer.runs if run.name == answer.best)
+        assert its.measured_s is not None
+        best = f"{its.name} is measured best: {three_digits(its.measured_s)} s a step"
+    if answer.next is None:
+        return f"{best}; {answer.why} ({spent})"
+    return f"{best}; {answer.next} is next, for {answer.why} ({spent})"
+
+
+def command(answer: Tuning) -> str:
+    """The command that makes the next run, or that starts the best plan.
+
+    Args:
+        answer: The answer. [-]
+
+    Returns:
+        A line for a shell. [text]
+    """
+    if answer.next is None:
+        return f"{answer.script}  # the whole run, as README.md there says"
+    return f"{answer.script} && planner tune {answer.folder}"
+
+
+def reading_words(answer: Tuning) -> Iterator[str]:
+    """Lessons of the runs about the model.
+
+    Args:
+        answer: The answer. [-]
+
+    Yields:
+        Sentences. [text]
+    """
+    tenth = f"{answer.spread * DIFFERING**0.5:.1%}"
+    off = f"comparing plans that differ by a tenth of a step is off by {tenth}"
+    if answer.step_factor is None:
+        yield f"By published sweeps, {off}; a measured step by {answer.noise:.1%}."
+        return
+    yield (
+        f"Measured steps are {answer.step_factor:.2f} times those first predicted; "
+        f"{off}, a measured step by {answer.noise:.1%}."
+    )
+    yield (
+        "faster: the probability that a run beats the best measured one; gain: what a "
+        "measurement of it is expected to save."
+    )
+    if answer.first is not None and answer.calibration:
+        yield f"Planned again with {answer.calibration}, {answer.first} is first."
+    if answer.added:
+        yield f"New ties, now runs: {', '.join(answer.added)}."
+
+
+def _ordered(answer: Tuning) -> list[TunedRun]:
+    """The best run, the next one, then the others by the expected step."""
+
+    def place(run: TunedRun) -> tuple[bool, bool, float]:
+        return run.name != answer.best, run.name != answer.next, run.expected_s
+
+    return sorted(answer.runs, key=place)
+
+
+def _cells(run: TunedRun) -> tuple[str, ...]:
+    measured = run.reason if run.state == "failed" else _seconds(run.measured_s)
+    return (
+        run.name,
+        _seconds(run.predicted_s),
+        measured,
+        _seconds(run.expected_s),
+        _share(run.faster),
+        "-" if run.gain is None else f"{run.gain:.2%}",
+        f"{run.device_gib:.1f}",
+        short_layout(run.layout).replace(",", ", "),
+    )
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{three_digits(value)} s"
+
+
+def _share(value: float | None) -> str:
+    if value is None:
+        return "-"
+    if 0.01 <= value <= 0.99:
+        return f"{value:.0%}"
+    return "under 1%" if value < 0.5 else "over 99%"
+
+
+def tuning_page(answer: Tuning) -> Page:
+    """The page of short runs.
+
+    Args:
+        answer: The answer. [-]
+
+    Returns:
+        The page. [-]
+    """
+    rows = Sheet("", COLUMNS, tuple(map(_cells, _ordered(answer))), len(COLUMNS))
+    facts = [("next", answer.next or "-"), ("best", answer.best or "-")]
+    facts += [("command", answer.script)]
+    return Page(
+        title="planner tune",
+        eyebrow=answer.title,
+        answer=sentence(answer),
+        lead=" ".join(reading_words(answer)),
+        sections=[
+            Section("runs", "Runs", [Table(rows)]),
+            Section("next", "Next", [Facts(facts)]),
+        ],
+    )

@@ -1,0 +1,137 @@
+"""Tied plans as launch folders of short runs, with one script for all."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from planner.errors import UnsupportedPlanError
+from planner.job.loading import Job
+from planner.launch import PlanFile, emit, plan_file
+from planner.launch.brief import LaunchFile
+from planner.launch.launchers.slurm import START
+from planner.launch.text.render import render
+from planner.planning.alone import alone
+from planner.specs.answer.result import RankedPlan, Result
+from planner.specs.layouts.layout import Layout
+from planner.tuning.manifest import ManifestRun
+
+SCRIPT = "run-all.sh"
+STEPS = 20
+"""Steps of a short run, as check.sh makes them. [1]"""
+LAUNCHER = "slurm"
+"""Launcher whose files a run has beside launch.sh. [text]"""
+
+
+@dataclass(frozen=True)
+class Made:
+    """Runs with the files of their folders.
+
+    Attributes:
+        runs: Entries of the manifest. [-]
+        plans: Plan of each run. [-]
+        files: Files of all runs, each under the run's name. [-]
+        refused: Reasons why plans became no runs. [text]
+    """
+
+    runs: tuple[ManifestRun, ...]
+    plans: tuple[PlanFile, ...]
+    files: tuple[LaunchFile, ...]
+    refused: tuple[str, ...]
+
+
+def tied_plans(result: Result) -> tuple[RankedPlan, ...]:
+    """The listed plans that tie with the fastest, the first choice first.
+
+    Args:
+        result: Answer of a search with plans. [-]
+
+    Returns:
+        One plan or more. [-]
+    """
+    tied = {plan.rank for plan in result.tie.plans} if result.tie else set()
+    first, *others = result.plans
+    return (first, *(plan for plan in others if plan.rank in tied))
+
+
+def made(job: Job, plans: Sequence[RankedPlan], first: int = 1) -> Made:
+    """Write the launch folder of every plan.
+
+    Args:
+        job: Job of the plans. [-]
+        plans: The plans, one or more. [-]
+        first: Number of the first run. [1]
+
+    Returns:
+        Runs of the plans that can be written. [-]
+
+    Raises:
+        UnsupportedPlanError: No plan can be written.
+    """
+    runs: list[ManifestRun] = []
+    found: list[PlanFile] = []
+    files: list[LaunchFile] = []
+    refused: list[UnsupportedPlanError] = []
+    for plan in plans:
+        its = _plan_file(job, plan)
+        run = _run(f"run-{first + len(runs):02}", its, plan)
+        try:
+            files += _below(run.name, emit(its, LAUNCHER))
+        except UnsupportedPlanError as error:
+            refused.append(error)
+            continue
+        runs.append(run)
+        found.append(its)
+    if plans and not runs:
+        raise refused[0]
+    said = tuple(str(error) for error in refused)
+    return Made(tuple(runs), tuple(found), tuple(files), said)
+
+
+def _run(name: str, found: PlanFile, plan: RankedPlan) -> ManifestRun:
+    framework = found.workload.framework.name
+    return ManifestRun(name=name, framework=framework, settings=plan.settings)
+
+
+def _plan_file(job: Job, plan: RankedPlan) -> PlanFile:
+    workload = job.workload_of(plan)
+    lone = alone(job.resolved(plan), plan)
+    return plan_file(lone, workload, job.file, job.calibration)
+
+
+def _below(name: str, files: Sequence[LaunchFile]) -> Iterator[LaunchFile]:
+    for file in files:
+        yield replace(file, name=f"{name}/{file.name}")
+
+
+def script(title: str, plans: Sequence[PlanFile]) -> LaunchFile:
+    """The script that makes all runs.
+
+    Args:
+        title: Model, GPUs and framework. [text]
+        plans: Plan of each run. [-]
+
+    Returns:
+        The script. [-]
+    """
+    step = max(found.plan.estimate.step_time_s.high for found in plans)
+    minutes = -(-int(START + STEPS * step) // 60)
+    text = render(
+        f"{SCRIPT}.j2", package="planner.tuning", title=title, minutes=minutes
+    )
+    return LaunchFile(SCRIPT, text, executable=True)
+
+
+def is_same(run: ManifestRun, layout: Layout, plan: RankedPlan, framework: str) -> bool:
+    """Tell if a plan is a run already, but for the split of its layers.
+
+    Args:
+        run: The run. [-]
+        layout: Its layout. [-]
+        plan: The plan. [-]
+        framework: Framework of the plan. [text]
+
+    Returns:
+        True where framework, settings and all but the stages agree.
+    """
+    bare = [one.model_copy(update={"stages": ()}) for one in (layout, plan.layout)]
+    same = (run.framework, run.settings) == (framework, plan.settings)
+    return same and bare[0] == bare[1]
