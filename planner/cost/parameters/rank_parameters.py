@@ -116,7 +116,7 @@ def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
 def _projected(
     workload: Workload, layer: LayerKind, meshes: Meshes
 ) -> tuple[Floats | float, Floats | float]:
-    """What a low-rank Adam keeps of a layer; nothing under other optimizers. [1]."""
+    """Elements that a low-rank Adam keeps of a layer, 0 under other optimizers. [1]."""
     training = workload.training
     if training.optimizer not in PROJECTED:
         return 0.0, 0.0
