@@ -11,11 +11,11 @@ from planner.cost.parameters.rank_parameters import (
     layer_owned,
 )
 from planner.cost.parameters.states import DataGroups, optimizer_time
+from planner.cost.reference import with_reference
 from planner.cost.table.table import CostTable, layer_parts
 from planner.cost.table.units import nanoseconds
 from planner.cost.time.columns import Context, Parts
 from planner.cost.time.ends import embedding_end, head_end
-from planner.cost.time.reference import with_reference
 from planner.cost.time.transfers import sharded_parts
 from planner.pipeline.splits import (
     Counts,
