@@ -15,9 +15,12 @@ from planner.specs.layouts.offload import offload_text
 
 MOST_SLOWER = 0.03
 """Largest step over the fastest plan's, minus 1, of a plan that may be chosen. [1]"""
+WORTH = 0.05
+"""Share of a step that free memory is worth, all of a GPU's. [1]"""
 ROBUST_RULE = (
     f"at most {MOST_SLOWER:.0%} slower than the fastest; fewest axes, data parallelism "
-    "being none; then what the framework does by itself; then most free memory"
+    "being none; then what the framework does by itself; then free memory, a tenth of "
+    f"the GPU's being worth {WORTH / 10:.1%} of the step"
 )
 """Rule by which a robust search chooses among tied plans. [text]"""
 DATA = ("dp", "dp_shard")
@@ -104,7 +107,7 @@ def robust_choice(contenders: Sequence[Contender], among: Sequence[int]) -> int:
     """The simplest of the tied plans that are not much slower.
 
     Fewest axes win. Then the framework's defaults win (ZeRO stage, rank order, kind of
-    cp and schedule in order of listing), then most free memory, then the faster plan.
+    cp and schedule in order of listing), then free memory against step time.
 
     Args:
         contenders: Plans, the fastest first, shape (plans,). [-]
@@ -115,11 +118,12 @@ def robust_choice(contenders: Sequence[Contender], among: Sequence[int]) -> int:
     """
     best = contenders[0]
     near = [at for at in among if _slower(contenders[at], best) <= MOST_SLOWER]
-    return min(near, key=lambda at: (*_simplicity(contenders[at]), at))
+    return min(near, key=lambda at: (*_simplicity(contenders[at], best), at))
 
 
-def _simplicity(one: Contender) -> tuple[int, tuple[int, ...], float]:
-    return one.axes, _unusual(one), -round(one.free_gib, 1)
+def _simplicity(one: Contender, best: Contender) -> tuple[int, tuple[int, ...], float]:
+    free = one.free_gib / one.estimate.memory.capacity_gib
+    return one.axes, _unusual(one), _slower(one, best) - WORTH * free
 
 
 def _unusual(one: Contender) -> tuple[int, ...]:

@@ -27,12 +27,12 @@ from planner.cost.parameters.states import (
     state_bytes,
 )
 from planner.cost.pricing import Pricing
+from planner.cost.reference import reference_passes
 from planner.cost.time.columns import Context
 from planner.cost.time.contention import contention
 from planner.cost.time.ends import End, embedding_end, head_end
 from planner.cost.time.gradients import layer_pending_bytes, layer_weight_time
 from planner.cost.time.layers import layer_time
-from planner.cost.time.reference import reference_passes
 from planner.cost.time.transfers import BESIDE, buffer_copies
 from planner.cost.workload import Workload
 from planner.models.layers.blocks import LayerKind

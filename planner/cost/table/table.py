@@ -22,12 +22,12 @@ from planner.cost.parameters.rank_parameters import (
 )
 from planner.cost.parameters.states import DataGroups
 from planner.cost.pricing import Pricing
+from planner.cost.reference import with_reference
 from planner.cost.table.units import NANO, Unit, blocks, nanoseconds, unit_costs
 from planner.cost.time.columns import Context, Parts
 from planner.cost.time.ends import End, embedding_end, head_end
 from planner.cost.time.gradients import layer_pending_bytes, layer_weight_time
 from planner.cost.time.layers import layer_time
-from planner.cost.time.reference import with_reference
 from planner.cost.time.transfers import (
     edge_transfers,
     scatter_every,

@@ -16,6 +16,8 @@ from planner.specs.search import SearchSpec, limit_words
 
 AXES = 5
 """Rows of a layout that begin with the axis: tensor to data. [1]"""
+TELLING = 0.25
+"""Largest gain that a bound leaves open and that is worth a word. [1]"""
 NEXT = ("step", "slower", "GiB", "risk", "what differs")
 """Titles above the next best plans."""
 
@@ -181,7 +183,7 @@ def full_words(result: Result) -> str:
     if not result.search.left_out or result.status != "optimal":
         return ""
     most = result.search.full_faster
-    told = "" if most is None else f", at most {most:.1%} faster"
+    told = "" if most is None or most > TELLING else f", at most {most:.1%} faster"
     return f"; full space: not searched (--set search.space=full){told}"
 
 
