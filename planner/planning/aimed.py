@@ -78,10 +78,16 @@ def _of_memory(found: Result, peak: LeastPeak, seconds: float) -> Result:
         gap=max(0.0, 1.0 - peak.bound / peak.found),
     )
     proven = peak.is_proven and found.status == "optimal"
+    said = found.warnings
+    if peak.is_proven and not proven:
+        said += (
+            "no plan needs less memory, but one that needs as little may be faster",
+        )
     return found.model_copy(
         update={
             "objective": objective,
             "status": "optimal" if proven else "feasible",
             "search": search,
+            "warnings": said,
         }
     )
