@@ -12,7 +12,7 @@ from planner.planning.fastest import FOR_THE_LIMIT, no_safe_plan, plain_optimum
 from planner.planning.idle import why_idle
 from planner.planning.infeasible import infeasibility
 from planner.planning.layouts import found_layout
-from planner.planning.objective import objective_of, runner_up_words
+from planner.planning.objectives.objective import objective_of, runner_up_words
 from planner.planning.reasons import changes, explanation, why_slower
 from planner.planning.sanity import doubts
 from planner.planning.simpler import simpler

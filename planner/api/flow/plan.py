@@ -10,9 +10,9 @@ from planner.economics.aims import aim_of
 from planner.economics.phases import Phase, phases_of, with_runs
 from planner.job.loading import Job
 from planner.job.resolve import about
-from planner.planning.aimed import optimize_for
 from planner.planning.alone import alone
 from planner.planning.awkward import awkward
+from planner.planning.objectives.aimed import optimize_for
 from planner.planning.optimize import Progress
 from planner.planning.scope import with_scope
 from planner.prediction.beside import with_yours

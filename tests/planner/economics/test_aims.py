@@ -11,7 +11,7 @@ from planner.economics.money import power_w, run_cost
 from planner.economics.stretches import Stretch, scaled
 from planner.economics.terms import run_terms
 from planner.errors import BadInputError
-from planner.planning.aimed import optimize_for
+from planner.planning.objectives.aimed import optimize_for
 from planner.planning.optimize import optimize
 from planner.search.stop import Stop
 from planner.specs.economics import EconomicsSpec

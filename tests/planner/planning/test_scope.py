@@ -3,10 +3,9 @@
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
 import planner
-from planner.cli import app
+from planner.report.screen.sentences import full_words
 
 JOB: dict[str, Any] = {
     "model": "mixtral-8x7b",
@@ -43,7 +42,13 @@ def test_no_plan_of_the_full_space_is_above_the_bound(default: planner.Result) -
     assert 0 <= gained <= most
 
 
-def test_the_screen_says_of_what_a_plan_is_the_best() -> None:
-    words = ["plan", "llama-3-8b-8-a100", "--set", "search={tp: 2, pp: 1, cp: 1}"]
-    shown = " ".join(CliRunner().invoke(app, words).stdout.split())
-    assert "full space: not searched (--set search.space=full), at most" in shown
+@pytest.mark.parametrize(
+    ("most", "told"), [(0.02, ", at most 2.0% faster"), (2.6, ""), (None, "")]
+)
+def test_the_screen_says_of_what_a_plan_is_the_best(
+    default: planner.Result, most: float | None, told: str
+) -> None:
+    """A bound that leaves everything open is no word worth reading."""
+    search = default.search.model_copy(update={"full_faster": most})
+    said = full_words(default.model_copy(update={"search": search}))
+    assert said == f"; full space: not searched (--set search.space=full){told}"
