@@ -5,12 +5,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from planner.cost.parameters.data_groups import DataGroups
 from planner.cost.parameters.rank_parameters import (
     embedding_owned,
     head_owned,
     layer_owned,
 )
-from planner.cost.parameters.states import DataGroups, optimizer_time
+from planner.cost.parameters.states import optimizer_time
 from planner.cost.table.kernel_time import KERNELS
 from planner.cost.table.table import CostTable, layer_parts
 from planner.cost.table.units import nanoseconds

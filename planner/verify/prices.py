@@ -13,19 +13,14 @@ from planner.cost.memory.activations import saved_bytes, transient_bytes
 from planner.cost.memory.buffers import head_buffers, root_bytes, working_bytes
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.network.collectives import all_gather_time, send_time
+from planner.cost.parameters.data_groups import DataGroups, gather_time, scatter_time
 from planner.cost.parameters.rank_parameters import (
     Owned,
     embedding_owned,
     head_owned,
     layer_owned,
 )
-from planner.cost.parameters.states import (
-    DataGroups,
-    gather_time,
-    optimizer_time,
-    scatter_time,
-    state_bytes,
-)
+from planner.cost.parameters.states import optimizer_time, state_bytes
 from planner.cost.pricing import Pricing
 from planner.cost.reference import reference_passes
 from planner.cost.time.columns import Context

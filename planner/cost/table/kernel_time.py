@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.parameters.data_groups import DataGroups
 from planner.cost.parameters.rank_parameters import (
     embedding_owned,
     head_owned,
     layer_owned,
 )
-from planner.cost.parameters.states import DataGroups
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import layer_parts
 from planner.cost.time.columns import Context, Parts

@@ -14,13 +14,13 @@ from planner.cost.memory.buffers import (
 )
 from planner.cost.memory.memory_moments import Held, IdleColumns, Moment, moments_of
 from planner.cost.meshes import Floats, Ints, Meshes
+from planner.cost.parameters.data_groups import DataGroups
 from planner.cost.parameters.rank_parameters import (
     Owned,
     embedding_owned,
     head_owned,
     layer_owned,
 )
-from planner.cost.parameters.states import DataGroups
 from planner.cost.pricing import Pricing
 from planner.cost.reference import with_reference
 from planner.cost.table.units import NANO, Unit, blocks, nanoseconds, unit_costs

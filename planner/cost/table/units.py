@@ -6,9 +6,9 @@ import numpy as np
 
 from planner.cost.memory.chance import spared_share
 from planner.cost.meshes import Floats, Ints, Meshes
+from planner.cost.parameters.data_groups import DataGroups
 from planner.cost.parameters.rank_parameters import Owned
 from planner.cost.parameters.states import (
-    DataGroups,
     late_gradients,
     optimizer_time,
     state_bytes,

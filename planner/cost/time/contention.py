@@ -3,9 +3,9 @@
 import numpy as np
 
 from planner.cost.meshes import Floats
+from planner.cost.parameters.data_groups import DataGroups
 from planner.cost.parameters.quantised import gather_width
 from planner.cost.parameters.rank_parameters import Owned
-from planner.cost.parameters.states import DataGroups
 
 BUSY_RATE = 150e9
 """Rate of a rank's collective from which it takes all the compute it can. [B/s]

@@ -7,12 +7,8 @@ from planner.cost.kernels import ELEMENT
 from planner.cost.memory.activations import sequence_split, tokens
 from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.network import collectives as wire
+from planner.cost.parameters.data_groups import DataGroups, gather_time, scatter_time
 from planner.cost.parameters.rank_parameters import Owned
-from planner.cost.parameters.states import (
-    DataGroups,
-    gather_time,
-    scatter_time,
-)
 from planner.cost.pricing import Pricing
 from planner.cost.streaming import stream_rate
 from planner.cost.time.columns import Context, Parts

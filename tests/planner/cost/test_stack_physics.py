@@ -12,12 +12,8 @@ from hardware.host import launch_time
 from planner.cost.kernels import cast_time, gemm_rate, unfused_time
 from planner.cost.meshes import Meshes
 from planner.cost.network.collectives import all_gather_time, fabric
+from planner.cost.parameters.data_groups import DataGroups, gather_time, scatter_time
 from planner.cost.parameters.rank_parameters import Owned, layer_owned
-from planner.cost.parameters.states import (
-    DataGroups,
-    gather_time,
-    scatter_time,
-)
 from planner.cost.pricing import Pricing
 from planner.cost.streaming import memory_time, operator_latency, stream_rate
 from planner.cost.time.columns import Context, Parts

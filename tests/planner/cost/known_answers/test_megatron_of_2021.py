@@ -11,8 +11,8 @@ from whole_fleet import groups_on
 from planner.cost.kernels import gemm_rate, gemm_time
 from planner.cost.meshes import Meshes
 from planner.cost.network.collectives import all_gather_time, fabric, turn_latency
+from planner.cost.parameters.data_groups import DataGroups, gather_time, scatter_time
 from planner.cost.parameters.rank_parameters import layer_owned
-from planner.cost.parameters.states import DataGroups, gather_time, scatter_time
 from planner.cost.pricing import Pricing
 from planner.cost.time.columns import Context
 from planner.cost.time.ends import head_end

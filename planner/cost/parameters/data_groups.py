@@ -1,0 +1,144 @@
+"""Groups of data parallelism, and the time of what they gather and reduce."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.cost import meshes as axes
+from planner.cost.meshes import Floats, Groups, Meshes
+from planner.cost.network import collectives as wire
+from planner.cost.network.collectives import Fabric
+from planner.cost.network.offload_copies import fetch_time
+from planner.cost.parameters.quantised import gather_width
+from planner.cost.parameters.rank_parameters import Owned
+from planner.cost.parameters.whole_tensors import owner_turns
+from planner.cost.pricing import Pricing
+
+
+@dataclass(frozen=True)
+class DataGroups:
+    """The groups and rates of gradient and parameter collectives."""
+
+    workload: Pricing
+    meshes: Meshes
+    links: Fabric
+    shard: Groups
+    replica: Groups
+    expert: Groups
+    timed: bool = True
+    """True where times are wanted; else times are zero, and memory is as it is."""
+
+    @classmethod
+    def of(cls, workload: Pricing, meshes: Meshes, links: Fabric) -> "DataGroups":
+        """Look up the data-parallel groups once.
+
+        Args:
+            workload: The job.
+            meshes: Any meshes.
+            links: Measured rates.
+
+        Returns:
+            Groups and rates.
+        """
+        topology = workload.topology
+        return cls(
+            workload,
+            meshes,
+            links,
+            axes.shard_groups(topology, meshes),
+            axes.replica_groups(topology, meshes),
+            axes.expert_data_groups(topology, meshes),
+        )
+
+
+def gather_time(data: DataGroups, owned: Owned) -> Floats:
+    """Time to gather one unit's parameters from their shards.
+
+    Args:
+        data: Groups and rates.
+        owned: Parameters of the unit on a rank.
+
+    Returns:
+        Time. [s], shape (meshes,)
+    """
+    workload, meshes = data.workload, data.meshes
+    width = gather_width(workload, linears=owned.matrices)
+    sharded = meshes.zero == 3
+    turns = _turns(data, owned)
+    frozen, frozen_expert = owned.packed
+    held = owned.dense + np.where(sharded, frozen, 0.0)
+    held_expert = owned.expert + np.where(sharded, frozen_expert, 0.0)
+    dense = _bucketed(data, held, width, data.shard)
+    time = turns + dense + _bucketed(data, held_expert, width, data.expert)
+    if not workload.offload.parameters:
+        return time
+    shards = held / meshes.dp_shard + held_expert / meshes.expert_shard
+    return time + np.where(sharded, fetch_time(workload, shards), 0.0)
+
+
+def scatter_time(data: DataGroups, owned: Owned) -> Floats:
+    """Time to reduce one unit's gradients on to their shards.
+
+    Without shards (ZeRO 0) an all-reduce; with hybrid sharding the shards are
+    then all-reduced between the replicas.
+
+    Args:
+        data: Groups and rates.
+        owned: Parameters of the unit on a rank.
+
+    Returns:
+        Time. [s], shape (meshes,)
+    """
+    width = data.workload.recipe.gradient_bytes
+    whole = data.meshes.zero == 0
+    dense = np.where(
+        whole,
+        _bucketed(data, owned.dense, width, data.shard, reduce=True),
+        _bucketed(data, owned.dense, width, data.shard)
+        + _bucketed(
+            data, owned.dense / data.meshes.dp_shard, width, data.replica, reduce=True
+        ),
+    )
+    expert = np.where(
+        whole,
+        _bucketed(data, owned.expert, width, data.expert, reduce=True),
+        _bucketed(data, owned.expert, width, data.expert),
+    )
+    return dense + expert + _turns(data, owned)
+
+
+def _turns(data: DataGroups, owned: Owned) -> Floats:
+    """Time that the owners of whole tensors add by taking turns. [s]."""
+    times = owner_turns(data.workload, data.links, data.shard, owned.tensors)
+    return np.where((data.meshes.zero == 1) | (data.meshes.zero == 2), times, 0.0)
+
+
+def _bucketed(
+    data: DataGroups,
+    parameters: Floats,
+    width: float,
+    group: Groups,
+    *,
+    reduce: bool = False,
+) -> Floats:
+    """Time of a unit's share of collectives that each move one bucket. [s].
+
+    Under ZeRO-3 the unit is its own bucket, or several where its tensors travel
+    apart: ``k T(P / k)``, k times the latency.
+    """
+    if not parameters.any():
+        return np.zeros(len(parameters))
+    profile = data.workload.profile
+    apart = np.where(data.meshes.zero == 3, profile.collectives_per_unit, 1)
+    bucket = parameters / apart
+    if profile.bucket_parameters is not None:
+        per_rank = profile.bucket_parameters_per_rank * group.size
+        bucket = np.maximum(profile.bucket_parameters, per_rank)
+    message = bucket * width
+    time = (
+        wire.all_reduce_time(data.links, message, group)
+        if reduce
+        else wire.all_gather_time(data.links, message, group)
+    )
+    share = np.divide(parameters, bucket, out=np.zeros(len(time)), where=bucket > 0)
+    return np.where(parameters > 0, time * share, 0.0)
