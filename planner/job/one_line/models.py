@@ -72,7 +72,7 @@ def model_named(reference: str, family: str | None = None) -> Named:
 
 
 def _told(error: Exception, reference: str) -> str:
-    """What is wrong with a model, with what is nearest to its name or to its fields."""
+    """Words for a fault of a model, with what is nearest to its name or its fields."""
     if not reference.strip():
         return "the model has no name"
     said = str(error)
