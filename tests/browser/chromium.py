@@ -36,6 +36,7 @@ def chromium() -> Iterator[Any]:
     options.binary_location = program("chromium", "google-chrome")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options, Service(program("chromedriver")))
+    driver.set_script_timeout(2 * PATIENCE)
     try:
         yield driver
     finally:

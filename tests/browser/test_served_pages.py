@@ -186,7 +186,8 @@ def test_knobs_leave_older_answers_beside_the_new(server: Served, look: Any) -> 
     awaited(look, lambda: len(seen(look, ".card")) == 3, "no third answer")
     assert "16 x h100" in text(look, ".card.newest h2")
     assert "lora" in text(look, ".card.newest h2")
-    assert len(seen(look, ".beside-new")) == 2
+    # On a busy machine a first answer may have no plan till its gap is closed.
+    awaited(look, lambda: len(seen(look, ".beside-new")) == 2, "nothing beside it")
     assert "was=" in look.current_url
     restored(look, ".card.newest")
     assert len(seen(look, ".card")) == 3

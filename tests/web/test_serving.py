@@ -103,6 +103,24 @@ def test_hostile_texts_appear_as_text(server: Served, page: str) -> None:
         assert "alert(1)" not in read.code
 
 
+@pytest.mark.parametrize("kind", ["rows", "log"])
+def test_hostile_rows_appear_as_text(server: Served, kind: str) -> None:
+    """In the box, in every field beside it, and in what is said about them."""
+    from planner.web.fields import FORMS  # noqa: PLC0415
+
+    for text in TEXTS:
+        fields = {f.name: text for f in FORMS["rows"]} | {"is": kind, "content": text}
+        status, headers, sent = posted(server, fields)
+        there = headers.get("location")
+        pages = [server.get(path)[2] for path in (there, f"/live{there}") if there]
+        assert status in {303, 413, 422}
+        for page in [sent, *pages]:
+            read = Read()
+            read.feed(page.decode())
+            assert "img" not in read.tags
+            assert "alert(1)" not in read.code
+
+
 def test_no_path_is_read(server: Served, tmp_path: Path) -> None:
     """Neither by name, nor as a config of a model, nor as a cluster, nor in rows."""
     secret = tmp_path / "config.json"

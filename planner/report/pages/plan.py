@@ -45,6 +45,9 @@ from planner.specs.layouts.layout_text import (
     short_layout,
 )
 
+CHARTED = 8
+"""Plans of the list with charts, which keeps a page of 16,384 GPUs below 2 MB. [1]"""
+
 
 @dataclass(frozen=True)
 class Extras:
@@ -245,7 +248,10 @@ def _listed(plans: Sequence[RankedPlan]) -> Iterator[Section]:
     if len(plans) < 2:  # a choice is of two at least
         return
     names = [_named(plan, plans[0]) for plan in plans]
-    sheets = [_looked_at(plan) for plan in plans]
+    sheets = [
+        [*_numbers(plan), *(_charts(plan) if place < CHARTED else ())]
+        for place, plan in enumerate(plans)
+    ]
     yield Section(
         "plans",
         "Any of these plans",
@@ -260,18 +266,19 @@ def _named(plan: RankedPlan, best: RankedPlan) -> str:
     return f"{plan.rank}: {plan_difference(plan, best)} ({plan.slower:+.1%})"
 
 
-def _looked_at(plan: RankedPlan) -> list[Block]:
-    """Main numbers, layout, memory and time of a plan."""
+def _numbers(plan: RankedPlan) -> list[Block]:
+    """Main numbers and layout of a plan."""
     numbers = [
         (tile.name, f"{tile.value} ({tile.note})") for tile in tiles(plan.estimate)
     ]
     words = [("as --layout takes it", short_layout(plan.layout).replace(",", ", "))]
-    return [
-        Facts(numbers),
-        Facts([*layout_rows(plan.layout), *words]),
-        *memory_section(plan.estimate.memory).parts,
-        *time_section(plan.estimate).parts,
-    ]
+    return [Facts(numbers), Facts([*layout_rows(plan.layout), *words])]
+
+
+def _charts(plan: RankedPlan) -> list[Block]:
+    """Memory and time of a plan."""
+    sections = (memory_section(plan.estimate.memory), time_section(plan.estimate))
+    return [part for section in sections for part in section.parts]
 
 
 def tie_parts(tie: Tie | None, *, robust: bool) -> list[Block]:

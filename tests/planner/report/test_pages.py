@@ -24,7 +24,9 @@ from planner.report.pages import (
     plan_page,
     prediction_page,
 )
+from planner.report.pages.blocks import Chart, Pick
 from planner.report.pages.frame import hosts
+from planner.report.pages.plan import CHARTED
 from planner.specs.answer.explanation import (
     Binding,
     Explained,
@@ -275,6 +277,17 @@ def test_any_listed_plan_can_be_picked(plan: Priced) -> None:
     assert sheets == {buttons[0]["value"]: False, buttons[1]["value"]: True}
     charts = [held["id"] for _, held in tags if held.get("class") == "chart"]
     assert len(set(charts)) == len(charts)
+
+
+def test_a_long_list_has_charts_for_its_first_plans_alone(plan: Priced) -> None:
+    workload, best = plan
+    plans = [best.model_copy(update={"rank": n}) for n in range(1, 61)]
+    page = plan_page(result_of(*plans), workload, heading(workload), Extras())
+    (pick,) = next(s for s in page.sections if s.id == "plans").parts
+    assert isinstance(pick, Pick)
+    charted = [any(isinstance(b, Chart) for b in parts) for _, parts in pick.choices]
+    assert charted == [True] * CHARTED + [False] * (60 - CHARTED)
+    assert len(page_html(page)) < LARGEST
 
 
 def test_names_cannot_end_a_script(plan: Priced) -> None:
