@@ -21,7 +21,15 @@ import numpy as np
 
 from benchmarks.accuracy.contact_report import share, table
 from benchmarks.accuracy.intervals import bands
-from benchmarks.accuracy.ledger import SCATTERED, every_row, met_memories, versions
+from benchmarks.accuracy.ledger import (
+    SCATTERED,
+    beyond,
+    every_row,
+    met_memories,
+    states_gib,
+    versions,
+)
+from benchmarks.accuracy.outcomes import failing
 from benchmarks.accuracy.pairs import Pair, comparison, pairs
 from hardware.catalog import gpu
 from planner.evidence.accuracy.outcome import Outcome
@@ -133,25 +141,32 @@ def _faster(pair: Pair, spread: float) -> Chance:
 def memory_chances() -> list[Chance]:
     """Probability of running out of memory, and if the run did, at first contact.
 
-    The row's predicted peak, by the row's own counter, is held against the memory of
-    the GPU under the band that other sources give.
+    The row's predicted peak is held against the memory of the GPU, states apart, under
+    the band of the memory that a device must hold as other sources give it.
 
     Returns:
         Statements, one for each row that counts and has a predicted peak. [-]
     """
     met = met_memories()
-    known = {row.source: "" for row in met}
-    others = {s: bands([row for row in met if row.source != s]) for s in known}
-    everything = bands(met)
+    every = failing()
+    others = {
+        name: bands(
+            [row for row in met if row.source != name],
+            [one for one in every if one.source != name],
+        )
+        for name in {one.source for one in [*met, *every]}
+    }
+    everything = bands(met, every)
     chances = []
     for row in (row for version in versions() for row in every_row(version)):
         card = gpu(row["gpu"]) if row["gpu"] and row["predicted_gib"] else None
         if card is None or row["counted"] != "True" or card.arch in SCATTERED:
             continue
-        keys = memory_keys(row["framework"], row["counter"] or "unknown")
+        keys = memory_keys(row["framework"], "device")
         band = others.get(row["source"], everything).band(keys, card.arch)
-        room = card.memory_capacity / GIB / float(row["predicted_gib"])
-        chances.append((band.beyond(room), row["oom"] == "True"))
+        states, peak = states_gib()[row["id"]], float(row["predicted_gib"])
+        room = max(card.memory_capacity / GIB - states, 0.0) / beyond(peak, states)
+        chances.append((band.beyond(room) if room else 1.0, row["oom"] == "True"))
     return chances
 
 

@@ -10,6 +10,12 @@ drawn to the parent group's. A band's half width, in logarithms, is::
 
 Bands are centred on the prediction: once rows of a stack are known, the fit takes the
 stack's bias away.
+
+Publications that report runs which did not fit have a part in the errors of the memory
+that a device must hold, by their outcomes (``benchmarks.accuracy.outcomes``).
+
+A memory peak's error is that of what the rank holds beyond its states. Parameters times
+bytes are counted, and no band scales them.
 """
 
 from collections import Counter, defaultdict
@@ -25,6 +31,7 @@ import yaml
 
 import planner.frameworks
 from benchmarks.accuracy.ledger import Met, met_memories, met_times
+from benchmarks.accuracy.outcomes import Failing, failing
 from planner.evidence.fitting.fit_columns import Floats
 from planner.frameworks.fitted import (
     INTERVALS,
@@ -79,8 +86,8 @@ class Held:
 
     @property
     def half_width(self) -> float:
-        """Half the distance of the bounds. [1]."""
-        return (self.band.high - self.band.low) / 2
+        """Half the distance of the bounds, over the predicted value. [1]."""
+        return (1 - self.row.known) * (self.band.high - self.band.low) / 2
 
 
 def shipped(*, without: str = "") -> AllIntervals:
@@ -100,21 +107,22 @@ def shipped(*, without: str = "") -> AllIntervals:
         date=date.today().isoformat(),  # noqa: DTZ011  # a day, for people
         source="errors at first contact, python -m benchmarks.accuracy.intervals",
         time=bands(times),
-        memory=bands(memories),
+        memory=bands(memories, [one for one in failing() if one.source != without]),
     )
 
 
-def bands(rows: Sequence[Met]) -> Intervals:
+def bands(rows: Sequence[Met], outcomes: Sequence[Failing] = ()) -> Intervals:
     """Bands that are to hold 90 % of the rows of the next source.
 
     Args:
         rows: Errors at first contact, of two sources at least. [-]
+        outcomes: Publications that report runs which did not fit. [-]
 
     Returns:
         Bands by group. [1]
     """
-    errors, end = _errors(rows), _end(rows)
-    counts = _counts(rows)
+    errors, end = _errors(rows, outcomes), _end(rows)
+    counts = _counts(rows, outcomes)
     groups = {
         key: _group(end * error, counts[key])
         for key, error in sorted(errors.groups.items())
@@ -180,7 +188,7 @@ def _lineage(row: Met) -> tuple[str, ...]:
     return (EVERYTHING, *reversed(row.keys))
 
 
-def _errors(rows: Iterable[Met]) -> _Errors:
+def _errors(rows: Iterable[Met], outcomes: Iterable[Failing] = ()) -> _Errors:
     """Error of each group, drawn to the parent's as if by PARENT_SOURCES more."""
     sizes: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     parents: dict[str, str] = {}
@@ -190,6 +198,11 @@ def _errors(rows: Iterable[Met]) -> _Errors:
         parents |= {key: parent for parent, key in pairwise(_lineage(row))}
         for key in _lineage(row):
             sizes[key][row.source].append(abs(row.error))
+    for one in outcomes:
+        lineage = (EVERYTHING, *reversed(one.keys))
+        parents |= {key: parent for parent, key in pairwise(lineage)}
+        for key in one.keys:
+            sizes[key][f"{one.source}, outcomes"].append(one.error)
     found: dict[str, float] = {}
 
     def error(key: str) -> float:
@@ -233,12 +246,17 @@ def quantile(values: Floats, weight: Floats, at: float) -> float:
     return float(np.interp(at, middle, values[order]))
 
 
-def _counts(rows: Iterable[Met]) -> dict[str, tuple[int, int]]:
+def _counts(
+    rows: Iterable[Met], outcomes: Iterable[Failing]
+) -> dict[str, tuple[int, int]]:
     """Rows and sources of each group. [1]."""
     found: dict[str, list[str]] = defaultdict(list)
     for row in rows:
         for key in _lineage(row):
             found[key].append(row.source)
+    for one in outcomes:
+        for key in one.keys:
+            found[key] += [one.source] * len(one.outcomes)
     return {key: (len(its), len(set(its))) for key, its in found.items()}
 
 
@@ -271,8 +289,13 @@ def main() -> None:
     """Write the bands, and say how many rows such bands hold."""
     ship()
     for name, rows in (("step time", met_times()), ("memory", met_memories())):
-        over_rows, over_sources = coverage(left_out(rows))
-        print(f"{name}: {over_rows:.1%} of rows, {over_sources:.1%} over sources")
+        held = left_out(rows)
+        over_rows, over_sources = coverage(held)
+        wide = median(one.half_width for one in held)
+        print(
+            f"{name}: {over_rows:.1%} of rows, {over_sources:.1%} over sources; "
+            f"half of them within {wide:.1%}"
+        )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import csv
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from math import log
 from pathlib import Path
 from statistics import fmean, median
@@ -15,9 +16,12 @@ from hardware.catalog import gpu
 from planner.frameworks.fitted import memory_keys, time_keys
 
 FOLDER = Path(__file__).parent / "first_contact"
+STATES = Path(__file__).parent / "states.csv"
 SCATTERED = frozenset({"volta"})
 """Architectures whose rows come from a shared cluster, neither fitted to nor counted.
 There one run varies 1.8 times from day to day."""
+LEAST = 0.05
+"""Part of a peak that is taken to lie beyond the states, at least. [1]"""
 Row = dict[str, str]
 
 
@@ -43,7 +47,8 @@ class Met:
         stack: Named software stack. [text]
         arch: Architecture of the GPU. [text]
         keys: Groups whose band it takes, nearest first. [text]
-        error: log(measured / predicted). [1]
+        error: log(measured / predicted); of memory, of what is beyond the states. [1]
+        known: States over the predicted peak. [1]
     """
 
     id: str
@@ -52,6 +57,7 @@ class Met:
     arch: str
     keys: tuple[str, ...]
     error: float
+    known: float = 0.0
 
 
 def versions() -> list[str]:
@@ -122,7 +128,9 @@ def met_times() -> list[Met]:
 
 
 def met_memories() -> list[Met]:
-    """Errors of memory peaks, of rows that count and of no shared cluster.
+    """Errors of memory peaks beyond the states, of rows that count.
+
+    States are parameters times bytes: they are counted, not estimated.
 
     Returns:
         Every version's, the oldest first. [-]
@@ -145,14 +153,40 @@ def _met(row: Row, keys: tuple[str, ...], unit: str, name: str) -> Met:
     measured, predicted = (
         float(row[f"{side}_{name}{unit}"]) for side in ("measured", "predicted")
     )
+    states = 0.0 if unit else states_gib()[row["id"]]
     return Met(
         id=row["id"],
         source=row["source"],
         stack=row["stack"],
         arch=gpu(row["gpu"]).arch,
         keys=keys,
-        error=log(measured / predicted),
+        error=log(beyond(measured, states) / beyond(predicted, states)),
+        known=min(states / predicted, 1.0),
     )
+
+
+def beyond(peak: float, states: float) -> float:
+    """Part of a peak that no count of parameters gives.
+
+    Args:
+        peak: Peak memory. [GiB]
+        states: States of the rank. [GiB]
+
+    Returns:
+        Memory, a small part of the peak at least. [GiB]
+    """
+    return max(peak - states, LEAST * peak)
+
+
+@cache
+def states_gib() -> dict[str, float]:
+    """Read the states of every row.
+
+    Returns:
+        States by id of the row. [GiB]
+    """
+    with STATES.open(encoding="utf-8") as file:
+        return {row["id"]: float(row["states_gib"]) for row in csv.DictReader(file)}
 
 
 def step_times(version: str) -> Contact:

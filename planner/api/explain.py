@@ -53,7 +53,7 @@ def explain(
     set: Changes | None = None,  # noqa: A002  # as on the command line
     time_limit: float = 60.0,
     memory_limit: str = MEMORY,
-    robust: Robust = "off",
+    robust: Robust = "on",
     hardware: FilePath | None = None,
     calibration: CalibrationLike | None = None,
 ) -> Explained:
@@ -65,7 +65,7 @@ def explain(
         set: Fields to replace, by dotted path. [-]
         time_limit: Longest time for all searches. [s]
         memory_limit: Most memory of this process and its workers. [text]
-        robust: `on` if a tied plan may stand before the fastest. [text]
+        robust: `on` to limit the risk of running out of memory. [text]
         hardware: Folder of hardware laid over ours. [path]
         calibration: What the user measured. [-]
 

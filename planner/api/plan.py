@@ -101,7 +101,7 @@ def plan(
     top: int = 4,
     time_limit: float = 120.0,
     memory_limit: str = MEMORY,
-    robust: Robust = "off",
+    robust: Robust = "on",
     hardware: FilePath | None = None,
     calibration: CalibrationLike | None = None,
     on_progress: OnProgress | None = None,
@@ -114,7 +114,7 @@ def plan(
         top: Plans to list. [1]
         time_limit: Longest time. [s]
         memory_limit: Most memory of this process and its workers. [text]
-        robust: `on` if a tied plan may stand before the fastest. [text]
+        robust: `on` to limit the risk of running out of memory. [text]
         hardware: Folder of hardware laid over ours. [path]
         calibration: What the user measured. [-]
         on_progress: Called about ten times a second with the state of the search;

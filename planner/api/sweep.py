@@ -53,7 +53,7 @@ def sweep(
     set: Changes | None = None,  # noqa: A002  # as on the command line
     time_limit: float = 60.0,
     memory_limit: str = MEMORY,
-    robust: Literal["off", "on"] = "off",
+    robust: Literal["off", "on"] = "on",
     scheduler: str | None = None,
     resume: FilePath | None = None,
     hardware: FilePath | None = None,
@@ -68,7 +68,7 @@ def sweep(
         set: Fields to replace in every combination, by dotted path. [-]
         time_limit: Longest search of one combination. [s]
         memory_limit: Most memory of this process and its workers. [text]
-        robust: `on` if a tied plan may stand before the fastest. [text]
+        robust: `on` to limit the risk of running out of memory. [text]
         scheduler: Address of the scheduler of a Dask cluster. [text]
         resume: Folder of finished combinations. [path]
         hardware: Folder of hardware laid over ours. [path]

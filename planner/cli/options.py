@@ -47,7 +47,7 @@ Robust = Annotated[
     Literal["off", "on"],
     typer.Option(
         "--robust",
-        help="on: of the plans that tie, put the one first that has more free memory, "
-        "then fewer axes, then the framework's defaults.",
+        help="on: at most search.memory_risk of running out of memory, the simplest "
+        "of tied plans first; off: the fastest whose predicted memory fits.",
     ),
 ]

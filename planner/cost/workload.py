@@ -74,6 +74,9 @@ class Workload:
     calibration: GpuCalibration
     search: SearchSpec = field(default_factory=SearchSpec)
     uncertainty: Uncertainty = UNMEASURED
+    risk: float | None = None
+    """Most probability of running out of memory that a plan may have; none: the
+    predicted memory is within the capacity. [1]"""
     pools: tuple[Pool, ...] = ()
     """The pools of a mixed fleet; none where all nodes are of one kind."""
     pods: tuple[Pool, ...] = ()
@@ -123,6 +126,17 @@ class Workload:
         peak = self.gpu.peak_bf16 or self.gpu.peak_fp16
         assert peak is not None
         return peak
+
+    def at_risk_of_most(self, *, robust: bool) -> Self:
+        """The job under the limit on the probability of running out of memory.
+
+        Args:
+            robust: True for the limit of the search block, False for none. [-]
+
+        Returns:
+            The job. [-]
+        """
+        return replace(self, risk=self.search.memory_risk if robust else None)
 
     def where(self, meshes: Meshes) -> Layouts:
         """Meshes in the words of a framework's switches.

@@ -1,8 +1,10 @@
 """The estimate of one complete layout: time by cause, memory by rank."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from planner.cost.memory.buffers import device_bytes
+from planner.cost.memory.chance import chance
 from planner.cost.memory.recompute_modules import core_share
 from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
@@ -207,56 +209,71 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
     def home(stage: StageMemory) -> Pricing:
         return parts[priced.costs.pool(stage.stage)]
 
-    def fullness(stage: StageMemory) -> tuple[float, float]:
-        capacity = home(stage).gpu.memory_capacity
-        return stage.device / capacity, stage.allocated / capacity
+    def fullness(stage: StageMemory) -> tuple[float, float, float]:
+        there = home(stage)
+        capacity, risk = there.gpu.memory_capacity, _oom_probability(there, stage)
+        return risk, stage.device / capacity, stage.allocated / capacity
 
-    worst: StageMemory = max(stages, key=fullness)
-    bands = priced.workload.uncertainty
+    worst = home(max(stages, key=fullness))
     cached = cached_of(priced.table, priced.costs, priced.counts)
-    device = _device_interval(home(worst), worst, cached)
-    capacity = home(worst).gpu.memory_capacity / GIB
+    device = _largest(
+        _device_interval(worst, stage, cached)
+        for stage in stages
+        if home(stage) is worst
+    )
+    capacity = worst.gpu.memory_capacity / GIB
+    band = priced.workload.uncertainty.allocated
     return MemoryEstimate(
-        peak_allocated_gib=Interval.around(
-            max(stage.allocated for stage in stages), bands.allocated
+        peak_allocated_gib=_largest(
+            Interval.around(stage.allocated, band, known=stage.counted)
+            for stage in stages
         ),
         peak_reserved_gib=max(
             stage.allocated + stage.fragmentation for stage in stages
         ),
         peak_device_gib=device,
         capacity_gib=capacity,
-        oom_probability=_oom_probability(home(worst), worst),
+        oom_probability=max(_oom_probability(home(stage), stage) for stage in stages),
         verdict=device.verdict(capacity),
         stages=stages,
         host=host_memory(priced.table, priced.costs, priced.counts, priced.layout),
     )
 
 
+def _largest(intervals: Iterable[Interval]) -> Interval:
+    """Interval of the largest of several values, end by end."""
+    every = list(intervals)
+    return Interval(
+        value=max(each.value for each in every),
+        low=max(each.low for each in every),
+        high=max(each.high for each in every),
+    )
+
+
 def _oom_probability(workload: Pricing, stage: StageMemory) -> float:
     """Probability that a rank needs more than its GPU has, caches given back. [1]."""
-    capacity = workload.gpu.memory_capacity
-    if stage.counted * GIB > capacity:
-        return 1.0
-    fixed = (stage.communication + stage.context) * GIB
-    needed = stage.allocated * GIB / workload.profile.packing + fixed
-    return workload.uncertainty.memory.beyond(capacity / needed)
+    fixed = stage.communication + stage.context
+    needed = stage.allocated / workload.profile.packing + fixed
+    return chance(workload, needed * GIB, stage.counted * GIB)
 
 
 def _device_interval(
     workload: Pricing, stage: StageMemory, cached: float | None
 ) -> Interval:
-    """Device memory under both bounds of its band, states at least. [GiB].
+    """Device memory under both bounds of its band, beyond the states. [GiB].
 
-    Parameters times bytes are counted: no band makes them less.
+    Parameters times bytes are counted: no band changes them.
     """
     fixed = (stage.communication + stage.context) * GIB
-    band = workload.uncertainty.memory
+    band, known = workload.uncertainty.memory, stage.counted * GIB
     low, high = (
-        device_bytes(workload, stage.allocated * GIB, fixed, scale, cached=cached) / GIB
+        device_bytes(
+            workload, stage.allocated * GIB, fixed, scale, cached=cached, known=known
+        )
+        / GIB
         for scale in (band.low, band.high)
     )
-    found = Interval(value=stage.device, low=low, high=high)
-    return found.at_least(stage.counted)
+    return Interval(value=stage.device, low=low, high=high)
 
 
 def idle_nodes(workload: Pricing, layout: Layout) -> tuple[str, ...]:

@@ -80,7 +80,13 @@ def fits(case: Case, seconds: float) -> Answer:
 
 def _frugal_fits(variant: Pricing) -> bool:
     held = leanest(variant, enough=True)
-    return held is not None and held.fits
+    return held is not None and held.fits and _admitted(variant, held)
+
+
+def _admitted(variant: Pricing, held: Held) -> bool:
+    """True where the limit on the risk admits a layout, or there is none."""
+    chance = held.memory.oom_probability or 0.0
+    return variant.risk is None or chance <= variant.risk
 
 
 def _stop_at_first(state: Progress) -> None:

@@ -41,8 +41,8 @@ def explain(
         given: A layout to judge, or nothing. [-]
         time_limit: Wall time for all searches; every single price is made whatever
             it says. [s]
-        robust: Explain the tied plan that survives most of the model's error, in
-            place of the fastest.
+        robust: Limit the risk of running out of memory, and explain the simplest
+            tied plan in place of the fastest.
 
     Returns:
         Without a plan: a minimal set of limits that cannot hold together, and the
@@ -53,12 +53,17 @@ def explain(
         BadInputError: The given layout is not legal, or a setting is impossible.
     """
     clock = Clock(time_limit)
+    case = case.edited(lambda job: job.at_risk_of_most(robust=robust))
     if not is_legal(case):
         return _no_legal_layout(case, clock)
     if fits(case, FIRST * time_limit) is Answer.NO_FIT:
         return _infeasible(case, clock)
     result = optimize(
-        case.workloads, top=4, time_limit=FIRST * time_limit, robust=robust
+        case.workloads,
+        top=4,
+        time_limit=FIRST * time_limit,
+        robust=robust,
+        beside=False,
     )
     if result.plans:
         return _feasible(case, result, given, clock)

@@ -15,6 +15,8 @@ from planner.specs.search import limit_words, listed
 
 GPUS = "cluster.nodes"
 MEMORY = "gpu.memory_capacity"
+EVEN = 0.5
+"""Risk at which a plan whose predicted memory just fits is admitted. [1]"""
 NEAR = 8
 """Nodes more or fewer that are tried one by one for a legal layout. [1]"""
 EIGHT_BIT = "adamw-8bit"
@@ -55,6 +57,7 @@ def limits_in_force(case: Case) -> list[InForce]:
         _gpus(case),
         *_offload(case),
         *_search(case),
+        *_risk(case),
         _memory(case),
     ]
 
@@ -226,3 +229,15 @@ def _memory(case: Case) -> InForce:
     workload: Workload = case.workloads[0]
     words = f"{workload.gpu.memory_capacity / GIB:.1f} GiB a GPU"
     return _limit(MEMORY, words, lambda same: [same.edited(without_memory_limit)])
+
+
+def _risk(case: Case) -> Iterator[InForce]:
+    """Limit on the risk of running out of memory; without it the prediction decides."""
+    risk = case.workloads[0].risk
+    if risk is None or risk >= EVEN:
+        return
+    words = f"a risk of at most {risk:.2g} of running out of memory"
+    free: Lift = lambda same: [  # noqa: E731
+        same.edited(lambda job: job.at_risk_of_most(robust=False))
+    ]
+    yield _limit("search.memory_risk", words, free, f"search.memory_risk={EVEN}")

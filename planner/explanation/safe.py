@@ -1,18 +1,22 @@
 """The price of a plan that fits at the upper end of the memory interval."""
 
-from planner.explanation.changes import Clock, with_capacity
+from dataclasses import replace
+
+from planner.explanation.changes import Clock
 from planner.explanation.relaxations import best_of
 from planner.job.case import Case
 from planner.planning.reasons import changes
 from planner.specs.answer.result import RankedPlan
 
+SAFE = 0.05
+"""Probability beyond the upper end of an interval. [1]"""
+
 
 def safe_choice(case: Case, best: RankedPlan, clock: Clock) -> str:
     """The fastest plan that is not at risk, beside a best plan that is.
 
-    A plan is safe where the upper end of its memory interval fits. With ``high`` the
-    upper factor of that interval, a safe plan fits ``capacity / high``. The whole
-    space is searched on GPUs of that size.
+    A plan is safe where the upper end of its memory interval fits: it runs out of
+    memory in a twentieth of cases at most. The space is searched under that limit.
 
     Args:
         case: The job. [-]
@@ -24,9 +28,8 @@ def safe_choice(case: Case, best: RankedPlan, clock: Clock) -> str:
     """
     if best.estimate.memory.verdict == "fits":
         return ""
-    high = max(workload.uncertainty.memory.high for workload in case.workloads)
-    capacity = case.workloads[0].gpu.memory_capacity / high
-    result = best_of(case.edited(with_capacity(capacity)), clock.left)
+    limited = case.edited(lambda job: replace(job, risk=SAFE))
+    result = best_of(limited, clock.left)
     if result is None or not result.plans:
         return "no plan was found that is not at risk"
     (safe, *_), step = result.plans, best.estimate.step_time_s.value

@@ -255,7 +255,7 @@ def idle_rows(costs: StageCosts) -> tuple[MemoryRows, ...]:
 
 
 def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
-    """Peak memory of every rank for states and activations.
+    """Peak memory of every rank for states and activations, as the limit counts it.
 
     Args:
         costs: The inner problem.
@@ -268,6 +268,27 @@ def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
     for rows in memory_rows(costs):
         np.maximum.at(peaks, rows.rank, rows.blocks(counts))
     return peaks
+
+
+def spared_blocks(costs: StageCosts, counts: Counts) -> Ints:
+    """Counted states of every rank that the limit on the risk leaves out.
+
+    Args:
+        costs: The inner problem.
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        Memory. [block], shape (pp,)
+    """
+    spared = np.zeros(costs.pp, dtype=np.int64)
+    for host, ranks in _hosted(costs):
+        each = np.array([layer.spared for layer in host.layers])
+        by_stage = counts.sum(axis=2) @ each
+        by_stage[0] += host.embedding.spared
+        by_stage[-1] += host.head.spared
+        held = by_stage[stages_by_rank(costs)].sum(axis=1)
+        spared = np.where(ranks, held, spared)
+    return spared
 
 
 def fits(costs: StageCosts, counts: Counts) -> bool:

@@ -5,13 +5,15 @@ from collections.abc import Callable, Sequence
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.estimate.estimate import estimate
-from planner.estimate.layouts import layout_of
 from planner.job.expressible import refuse_inexpressible
 from planner.job.variants import variants
+from planner.planning.fastest import FOR_THE_LIMIT, no_safe_plan, plain_optimum
 from planner.planning.idle import why_idle
 from planner.planning.infeasible import infeasibility
+from planner.planning.layouts import found_layout
 from planner.planning.reasons import changes, explanation, why_slower
 from planner.planning.sanity import doubts
+from planner.planning.simpler import simpler
 from planner.planning.ties import Contender, robust_choice, tie, tied, why_robust
 from planner.search.best_first import search_all
 from planner.search.incumbents import Found
@@ -45,6 +47,7 @@ def optimize(
     top: int = 4,
     time_limit: float = 120.0,
     robust: bool = False,
+    beside: bool = True,
     known_s: float = float("inf"),
     tolerance: float = 0.0,
     enough: Enough = PROOF,
@@ -60,8 +63,10 @@ def optimize(
         workloads: The job under each framework that may run it.
         top: Plans to list. [1]
         time_limit: Wall time over all variants, listing and pricing included. [s]
-        robust: Put the tied plan first that survives most of the model's error; the
-            status, bound and objective stay those of the fastest.
+        robust: Admit a layout only if its probability of running out of memory is at
+            most the job's limit, and put the simplest plan first that ties with the
+            fastest; status, bound and objective stay those of the fastest admitted.
+        beside: With robust, search the plain optimum, too, in what time is left.
         known_s: A step time that is reachable already: slower plans are not sought.
             Without a plan, the status optimal says that no plan is as fast. [s]
         tolerance: Stop when no plan can be faster than the best by more; the status
@@ -78,7 +83,12 @@ def optimize(
             of the job can express.
     """
     refuse_inexpressible(workloads)
-    stop = stop or after(time_limit)
+    whole = stop or after(time_limit)
+    beside, stop = beside and robust, whole
+    if robust:
+        workloads = [each.at_risk_of_most(robust=True) for each in workloads]
+    if beside:
+        stop = whole.within(FOR_THE_LIMIT * whole.left)
     outcomes = search_all(
         variants(workloads),
         top=top,
@@ -94,10 +104,31 @@ def optimize(
             "no legal layout is left; removed by: " + _rules(outcomes),
             field="search",
         )
-    spare = Stop(stop.deadline + FINISH, stop.memory)
+    spare = Stop(whole.deadline + FINISH, stop.memory)
     spare.why = INTERRUPTED * (stop.why == INTERRUPTED)
     contenders = _contenders(outcomes, top, spare)
-    return _result(outcomes, contenders, top=top, robust=robust, spare=spare)
+    if robust and contenders:
+        contenders += simpler(workloads, contenders, whole)
+    found = _result(outcomes, contenders, top=top, robust=robust, spare=spare)
+    if not beside:
+        return found
+    return _with_fastest(found, workloads, contenders, whole)
+
+
+def _with_fastest(
+    found: Result,
+    workloads: Sequence[Workload],
+    contenders: Sequence[Contender],
+    stop: Stop,
+) -> Result:
+    """The answer with the plain optimum beside it."""
+    best = next(iter(contenders), None)
+    fastest = plain_optimum(workloads, best, stop)
+    told = found.explanation
+    if found.status == "infeasible":
+        why = no_safe_plan(fastest, workloads[0].search.memory_risk)
+        told = told.model_copy(update={"infeasible": (*why, *told.infeasible)})
+    return found.model_copy(update={"fastest": fastest, "explanation": told})
 
 
 def _result(
@@ -195,7 +226,7 @@ def _is_same(one: Contender, other: Contender) -> bool:
 
 def _contender(outcomes: Sequence[SearchOutcome], plan: Found) -> Contender:
     outcome = outcomes[plan.variant]
-    workload, layout = outcome.workload, _layout(outcome, plan)
+    workload, layout = outcome.workload, found_layout(outcome, plan)
     return Contender(workload, layout, estimate(workload, layout))
 
 
@@ -217,23 +248,6 @@ def _plans(
         _verify(one.workload, one.layout, one.estimate)
         plans.append(_ranked(rank, one, contenders[0]))
     return plans
-
-
-def _layout(outcome: SearchOutcome, found: Found) -> Layout:
-    space = outcome.space
-    row = int(space.mesh[found.candidate])
-    choices = space.choices(found.candidate)
-    return layout_of(
-        outcome.workload,
-        space.meshes,
-        row,
-        schedule=space.schedule(found.candidate),
-        vpp=int(space.vpp[found.candidate]),
-        menu=tuple(space.recompute[index] for index in choices),
-        counts=found.counts,
-        hosting=space.hosting(found.candidate),
-        block=space.block(found.candidate) > 0,
-    )
 
 
 def _verify(workload: Workload, layout: Layout, predicted: Estimate) -> None:

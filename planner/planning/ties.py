@@ -13,11 +13,15 @@ from planner.specs.layouts.layout import Layout
 from planner.specs.layouts.layout_text import recompute_kinds
 from planner.specs.layouts.offload import offload_text
 
+MOST_SLOWER = 0.03
+"""Largest step over the fastest plan's, minus 1, of a plan that may be chosen. [1]"""
 ROBUST_RULE = (
-    "more free memory, in steps of the memory model's error; then fewer axes; then "
-    "what the framework does by itself; then the faster"
+    f"at most {MOST_SLOWER:.0%} slower than the fastest; fewest axes, data parallelism "
+    "being none; then what the framework does by itself; then most free memory"
 )
 """Rule by which a robust search chooses among tied plans. [text]"""
+DATA = ("dp", "dp_shard")
+"""Degrees that are no axis of a layout: the GPUs that nothing else needs. [text]"""
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,22 @@ class Contender:
 
     @property
     def axes(self) -> int:
-        """Degrees above one; recompute and offload count as one each. [1]."""
-        split = len([axis for axis in DEGREES if axis.of(self.layout) > 1])
+        """Degrees above one without data's; recompute and offload count as one. [1]."""
+        split = len(split_axes(self.layout))
         kinds = {*recompute_kinds(self.layout)}
         return split + bool(kinds - {"none"}) + bool(offload_text(self.layout.offload))
+
+
+def split_axes(layout: Layout) -> list[str]:
+    """Axes beyond data parallelism along which a layout divides the job.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Returns:
+        Names of degrees above one. [text]
+    """
+    return [a.name for a in DEGREES if a.name not in DATA and a.of(layout) > 1]
 
 
 def tied(contenders: Sequence[Contender]) -> list[int]:
@@ -83,11 +99,10 @@ def _error(one: Contender, best: Contender) -> float:
 
 
 def robust_choice(contenders: Sequence[Contender], among: Sequence[int]) -> int:
-    """The tied plan that survives the most error of the cost model.
+    """The simplest of the tied plans that are not much slower.
 
-    More free memory wins, in whole steps of the memory model's error, so that smaller
-    differences decide nothing. Then fewer axes win. Then the framework's defaults win
-    (ZeRO stage, rank order, kind of cp in order of listing), then the faster plan.
+    Fewest axes win. Then the framework's defaults win (ZeRO stage, rank order, kind of
+    cp and schedule in order of listing), then most free memory, then the faster plan.
 
     Args:
         contenders: Plans, the fastest first, shape (plans,). [-]
@@ -96,14 +111,13 @@ def robust_choice(contenders: Sequence[Contender], among: Sequence[int]) -> int:
     Returns:
         Index of the chosen plan. [1]
     """
-    return min(among, key=lambda at: (*_robust_key(contenders[at]), at))
+    best = contenders[0]
+    near = [at for at in among if _slower(contenders[at], best) <= MOST_SLOWER]
+    return min(near, key=lambda at: (*_simplicity(contenders[at]), at))
 
 
-def _robust_key(one: Contender) -> tuple[int, int, tuple[int, ...]]:
-    memory = one.estimate.memory
-    grain = (one.workload.uncertainty.memory.high - 1) * memory.capacity_gib
-    steps = int(one.free_gib // grain) if grain > 0 else 0
-    return -steps, one.axes, _unusual(one)
+def _simplicity(one: Contender) -> tuple[int, tuple[int, ...], float]:
+    return one.axes, _unusual(one), -round(one.free_gib, 1)
 
 
 def _unusual(one: Contender) -> tuple[int, ...]:
@@ -112,8 +126,10 @@ def _unusual(one: Contender) -> tuple[int, ...]:
     ranks = layout.dp * layout.cp
     usual = limits.default_zero(pp=layout.pp, ranks=ranks)
     orders, kinds, kind = limits.orders, limits.cp_kinds, cp_family(layout.cp_kind)
+    schedule = "interleaved" if layout.vpp > 1 else "1f1b"
     return (
         int(layout.zero_stage != usual),
+        int(layout.pp > 1 and layout.schedule != schedule),
         orders.index(layout.order) if layout.order in orders else len(orders),
         kinds.index(kind) if kind in kinds else len(kinds),
     )
@@ -134,10 +150,10 @@ def why_robust(
     """
     one, best = contenders[chosen], contenders[0]
     return (
-        f"Chosen among {len(among)} tied plans: it leaves {one.free_gib:.1f} GiB free "
-        f"(the fastest {best.free_gib:.1f}) and uses {one.axes} axes (the fastest "
-        f"{best.axes}); it is predicted {_slower(one, best):.2%} slower, and such "
-        f"comparisons are off by {_error(one, best):.2%}."
+        f"Chosen among {len(among)} tied plans: it uses {one.axes} axes beside data "
+        f"parallelism (the fastest {best.axes}) and leaves {one.free_gib:.1f} GiB free "
+        f"(the fastest {best.free_gib:.1f}); it is predicted {_slower(one, best):.2%} "
+        f"slower, and such comparisons are off by {_error(one, best):.2%}."
     )
 
 

@@ -19,7 +19,7 @@ from planner.report.tables import (
     time_table,
     verdict_line,
 )
-from planner.report.ties import tie_sentences
+from planner.report.ties import bought_words, tie_sentences
 from planner.specs.answer.result import Objective, RankedPlan, Result
 from planner.specs.answer.run import Run
 from planner.specs.layouts.layout_text import given_layout
@@ -43,6 +43,7 @@ def result_report(result: Result, title: Heading) -> RenderableType:
         section("Best layout", _layout(best)),
         *_why(result),
         *_tie(result),
+        *_risk(result),
         *_costs(best),
         *run_sections(result.run),
         section("Proof", certificate(result)),
@@ -183,6 +184,11 @@ def _why(result: Result) -> Iterator[RenderableType]:
 def _tie(result: Result) -> Iterator[RenderableType]:
     if lines := tie_sentences(result.tie, robust=result.robust):
         yield section("Tie", sentences(lines))
+
+
+def _risk(result: Result) -> Iterator[RenderableType]:
+    if bought := bought_words(result):
+        yield section("More risk", sentences([bought]))
 
 
 def _costs(plan: RankedPlan) -> Iterator[RenderableType]:

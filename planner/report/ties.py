@@ -1,9 +1,10 @@
-"""A tie in words: which plans the cost model cannot tell apart."""
+"""Plans beside the first in words: those that tie, and what more risk would buy."""
 
 from collections.abc import Iterator, Sequence
 
-from planner.specs.answer.result import Tie, TiedPlan
+from planner.specs.answer.result import Result, Tie, TiedPlan
 from planner.specs.layouts.layout_text import short_layout
+from planner.specs.search import SearchSpec
 
 _SHOWN = 4
 """Unlisted plans that are named. [1]"""
@@ -61,3 +62,37 @@ def _ranges(ranks: Sequence[int]) -> str:
         else:
             runs.append([rank])
     return ", ".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in runs)
+
+
+def bought_words(result: Result) -> str:
+    """Gain and risk of the fastest plan whose predicted memory fits.
+
+    Args:
+        result: Answer of a search. [-]
+
+    Returns:
+        For example `2.6% faster at a 31% risk of running out of memory: tp=2,dp=4`;
+        empty where the risk is not limited, or the limit costs nothing. [text]
+    """
+    fastest = result.fastest
+    if fastest is None or fastest.faster <= 0:
+        return ""
+    its = short_layout(fastest.layout)
+    unsure = "" if fastest.status == "optimal" else " (not proven the fastest)"
+    return (
+        f"{fastest.faster:.1%} faster at a {fastest.oom_probability:.0%} risk of "
+        f"running out of memory{unsure}: {its} (--robust off)"
+    )
+
+
+def risk_limit(result: Result) -> float:
+    """Limit on the probability of running out of memory that a search had.
+
+    Args:
+        result: Answer of a search. [-]
+
+    Returns:
+        The limit. [1]
+    """
+    fields = result.spec.get("search", {})
+    return SearchSpec.model_validate(fields, strict=False).memory_risk

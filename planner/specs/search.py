@@ -79,6 +79,8 @@ class SearchSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     space: Literal["default", "full"] = "default"
+    memory_risk: float = Field(default=0.05, gt=0, lt=1, strict=True)
+    """Most probability of running out of memory that a robust plan may have. [1]"""
     gpus: IntLimit = None
     """GPUs that a layout may use, the others being idle; absent: all in service where
     some layout fills them."""
@@ -248,7 +250,7 @@ class SearchSpec(BaseModel):
 
     def limits(self) -> dict[str, object]:
         """Limits that the user set, by axis, without fields that widen the space."""
-        widening = {"space", "offload", *SETTINGS, *FORMAT_AXES}
+        widening = {"space", "memory_risk", "offload", *SETTINGS, *FORMAT_AXES}
         return self.model_dump(mode="json", exclude_none=True, exclude=widening)
 
 

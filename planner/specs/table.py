@@ -32,6 +32,9 @@ class EndCosts:
     optimizer: int = 0
     weight: int = 0
     pending: int = 0
+    spared: int = 0
+    """Counted states that the limit on the risk leaves out, so that ``static`` is
+    without them. [block]"""
 
     @cached_property
     def timeless(self) -> "EndCosts":
@@ -64,12 +67,21 @@ class LayerCosts:
     optimizer: int
     weight: int = 0
     pending: int = 0
+    spared: int = 0
+    """Counted states that the limit on the risk leaves out. [block]"""
 
     @cached_property
     def timeless(self) -> "LayerCosts":
-        """The memory of the layers, without times."""
+        """The memory of the layers that the limit counts, without times."""
         return replace(
-            self, forward=(), backward=(), gather=0, scatter=0, optimizer=0, weight=0
+            self,
+            forward=(),
+            backward=(),
+            gather=0,
+            scatter=0,
+            optimizer=0,
+            weight=0,
+            spared=0,
         )
 
 

@@ -24,7 +24,7 @@ AGREES = 1e-3
 
 
 def memory_violations(prices: Prices, device_gib: Sequence[float]) -> Iterator[str]:
-    """Check that every rank stays within budget and needs the claimed memory.
+    """Check that every rank is within its limit and needs the claimed memory.
 
     Args:
         prices: The plan.
@@ -37,22 +37,77 @@ def memory_violations(prices: Prices, device_gib: Sequence[float]) -> Iterator[s
     if len(device_gib) != layout.pp:
         yield f"device memory is claimed of {len(device_gib)} ranks, pp is {layout.pp}"
         return
+    counted = counted_blocks(prices)
     for rank, (peak, claim) in enumerate(
         zip(peak_blocks(prices), device_gib, strict=True)
     ):
         here = prices.on(rank)
-        budget = int(budget_bytes(here.workload, here.meshes).item() // BLOCK)
-        if peak > budget:
-            yield (
-                f"pipeline rank {rank} peaks at {peak} blocks of {BLOCK} B, its "
-                f"budget is {budget}"
-            )
+        if broken := _limit_broken(here, peak, counted[rank]):
+            yield f"pipeline rank {rank} {broken}"
         found = device_bytes(here, peak) / GIB
         if not abs(found - claim) <= AGREES * found:
             yield (
                 f"pipeline rank {rank} needs {found:.3f} GiB of device memory, "
                 f"{claim:.3f} GiB were claimed"
             )
+
+
+def _limit_broken(prices: Prices, peak: int, counted: int) -> str:
+    """The limit on a rank's memory, or on its risk, that is broken; else empty."""
+    workload = prices.workload
+    if workload.risk is None:
+        budget = int(budget_bytes(workload, prices.meshes).item() // BLOCK)
+        over = f"peaks at {peak} blocks of {BLOCK} B, its budget is {budget}"
+        return over if peak > budget else ""
+    chance = oom_chance(prices, peak, counted)
+    over = f"runs out of memory in {chance:.3%} of cases, {workload.risk:.3%} may be"
+    return over if chance > workload.risk * (1 + AGREES) else ""
+
+
+def oom_chance(prices: Prices, peak: int, counted: int) -> float:
+    """Probability that a rank needs more than its GPU has.
+
+    The band scales what the rank needs beyond its states, which are counted.
+
+    Args:
+        prices: The plan.
+        peak: States and activations at their peak. [block]
+        counted: States in the optimizer's step. [block]
+
+    Returns:
+        Between 0 and 1. [1]
+    """
+    workload, meshes = prices.workload, prices.meshes
+    own, capacity = workload.profile, workload.gpu.memory_capacity
+    tensors = peak * BLOCK + buffer_bytes(workload, meshes).item()
+    packed = tensors * own.memory_factor / own.packing
+    beside = communication_bytes(workload, meshes).item() + context_bytes(workload)
+    states = counted * BLOCK * own.memory_factor
+    if capacity <= states:
+        return 1.0
+    rest = packed + beside - states
+    return workload.uncertainty.memory.beyond((capacity - states) / rest)
+
+
+def counted_blocks(prices: Prices) -> list[int]:
+    """States of every pipeline rank in the optimizer's step, gradients among them.
+
+    Args:
+        prices: The plan.
+
+    Returns:
+        Parameters times bytes, without what is whole for a step alone. [block]
+    """
+    layout = prices.layout
+    place = placement(layout.schedule, layout.pp, layout.vpp)
+    return [
+        sum(
+            unit.static + int((unit.idle.late - unit.idle.root) // BLOCK)
+            for stage in place.of_rank(rank)
+            for unit in prices.stages[stage % place.depth]
+        )
+        for rank in range(layout.pp)
+    ]
 
 
 def device_bytes(prices: Prices, peak: int) -> float:

@@ -130,7 +130,7 @@ def planned(
         phases: Phases of a job. [-]
         top: Plans to list. [1]
         stop: Ends the searches, which share its time. [-]
-        robust: True to put the safest tied plan first. [-]
+        robust: True to limit the risk of running out of memory. [-]
         told: Called about ten times a second with the state of a search. [-]
 
     Returns:

@@ -106,7 +106,7 @@ def swept(
         job: The job. [-]
         over: Fields and their values. [-]
         run: Does the work: on all cores, or on a Dask cluster. [-]
-        robust: True to put the safest tied plan first. [-]
+        robust: True to limit the risk of running out of memory. [-]
         time_limit: Longest search of one combination. [s]
         memory_limit: Most memory of the process and its workers. [text]
         resume: Folder of finished combinations. [-]

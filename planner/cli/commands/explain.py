@@ -42,7 +42,7 @@ def explain(
     layout: LayoutText = None,
     time_limit: TimeLimit = 60.0,
     memory_limit: MemoryLimit = MEMORY,
-    robust: Robust = "off",
+    robust: Robust = "on",
     json_to: JsonTo = None,
     report_to: ReportTo = None,
 ) -> None:
@@ -53,7 +53,7 @@ def explain(
         layout: Layout to judge, in its short form. [text]
         time_limit: Longest time in all, from the start of the process. [s]
         memory_limit: Most memory of the process and its workers. [text]
-        robust: `on` if a tied plan may stand before the fastest. [text]
+        robust: `on` to limit the risk of running out of memory. [text]
         json_to: File for JSON, or `-` for stdout. [-]
         report_to: File for the page. [path]
 

@@ -83,7 +83,7 @@ def plan(
     top: Top = 4,
     time_limit: TimeLimit = TIME_LIMIT,
     memory_limit: MemoryLimit = MEMORY,
-    robust: Robust = "off",
+    robust: Robust = "on",
     json_to: JsonTo = None,
     report_to: ReportTo = None,
     trace_to: TraceTo = None,
@@ -100,7 +100,7 @@ def plan(
         top: Plans to show. [1]
         time_limit: Longest time in all, from the start of the process. [s]
         memory_limit: Most memory of the process and its workers. [text]
-        robust: `on` if a tied plan may stand before the fastest. [text]
+        robust: `on` to limit the risk of running out of memory. [text]
         json_to: File for JSON, or `-` for stdout. [-]
         report_to: File for the page. [path]
         trace_to: File for the trace of a step. [path]

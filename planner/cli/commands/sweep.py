@@ -44,7 +44,7 @@ def sweep(
     over: OverTexts,
     time_limit: TimeLimit = 60.0,
     memory_limit: MemoryLimit = MEMORY,
-    robust: Robust = "off",
+    robust: Robust = "on",
     scheduler: Scheduler = None,
     fall_back: FallBack = False,
     resume: Resume = None,
@@ -58,7 +58,7 @@ def sweep(
         over: Fields and their values. [text]
         time_limit: Longest search of a combination. [s]
         memory_limit: Most memory of the process and its workers. [text]
-        robust: `on` if a tied plan may stand before the fastest. [text]
+        robust: `on` to limit the risk of running out of memory. [text]
         scheduler: Address of the scheduler of a Dask cluster. [text]
         fall_back: Plan here where the scheduler cannot be reached. [-]
         resume: Folder of finished combinations. [-]

@@ -264,7 +264,7 @@ def _best_there(ask: Asked, there: tuple[Workload, ...], old: RankedPlan) -> Ran
     same = old.model_copy(update={"estimate": estimate(own, old.layout)})
     effort = ask.task.effort
     found = optimize(
-        there,
+        [each.at_risk_of_most(robust=True) for each in there],
         top=1,
         time_limit=ask.task.until - time.time(),
         enough=Enough(work=effort.work / PLAN_SHARE),

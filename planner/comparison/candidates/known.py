@@ -234,7 +234,7 @@ class Counts:
     ) -> Result:
         enough = Enough(work=work, step_s=0.0 if known_s == inf else known_s)
         result = optimize(
-            workloads,
+            [each.at_risk_of_most(robust=True) for each in workloads],
             top=1,
             time_limit=self.task.until - time.time(),
             known_s=known_s,

@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 from planner.cost.kernels import ELEMENT
 from planner.cost.memory.activations import sequence_split, tokens
+from planner.cost.memory.chance import multiple
 from planner.cost.memory.communicators import communication_bytes
 from planner.cost.memory.eager_bytes import is_replayed
 from planner.cost.meshes import Floats, Meshes
@@ -240,9 +241,9 @@ def head_bytes(
 def budget_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     """Memory left on a rank for states and activations.
 
-    ``(capacity - context - NCCL) phi / f - buffers`` with phi the packing that the
+    ``(capacity / z - context - NCCL) phi / f - buffers`` with phi the packing that the
     allocator reaches when it must, and f the factor of the user's own runs; negative
-    where nothing is left.
+    where nothing is left. For z see :mod:`planner.cost.memory.chance`.
 
     Args:
         workload: The job.
@@ -252,7 +253,7 @@ def budget_bytes(workload: Pricing, meshes: Meshes) -> Floats:
         Memory. [B], shape (meshes,)
     """
     left = (
-        workload.gpu.memory_capacity
+        workload.gpu.memory_capacity / multiple(workload)
         - context_bytes(workload)
         - communication_bytes(workload, meshes)
     )
@@ -268,6 +269,7 @@ def device_bytes(
     scale: float = 1.0,
     *,
     cached: float | None = None,
+    known: float = 0.0,
 ) -> float:
     """Memory that the driver reports of a rank.
 
@@ -281,6 +283,7 @@ def device_bytes(
         fixed: Context and communication F. [B]
         scale: Factor on both sums, to price the bounds of an interval. [1]
         cached: Memory C beside the tensors; None: not simulated. [B]
+        known: Part of both sums that is counted, and that no factor changes. [B]
 
     Returns:
         Memory; above the capacity only where the run cannot fit. [B]
@@ -294,4 +297,5 @@ def device_bytes(
         reserved = max(allocated, (allocated + cached) * profile.reserved_factor)
     roomy = reserved + fixed
     packed = min(allocated / profile.packing + fixed, roomy)
-    return max(packed * scale, min(roomy * scale, workload.gpu.memory_capacity))
+    least, most = (known + (whole - known) * scale for whole in (packed, roomy))
+    return max(least, min(most, workload.gpu.memory_capacity))

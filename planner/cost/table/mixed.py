@@ -21,7 +21,7 @@ from planner.cost.table.table import CostTable, EndColumns, fill_table
 from planner.cost.table.units import Unit, nanoseconds
 from planner.cost.time.columns import Context
 from planner.cost.time.transfers import stage_transfer
-from planner.pipeline.memory_rows import rank_blocks
+from planner.pipeline.memory_rows import rank_blocks, spared_blocks
 from planner.pipeline.splits import Counts
 from planner.schedules.placement import placement
 from planner.specs.table import BLOCK, LayerCosts, StageCosts
@@ -257,7 +257,7 @@ def heaviest_bytes(
     Returns:
         Memory. [B]
     """
-    held = rank_blocks(costs, counts)
+    held = rank_blocks(costs, counts) + spared_blocks(costs, counts)
     ranks = np.array([costs.pool(rank) for rank in range(costs.pp)])
     found = []
     for pool, (part, own) in enumerate(workload.on_parts(mesh)):

@@ -4,14 +4,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.cost.meshes import Floats, Ints
+from planner.cost.memory.chance import spared_share
+from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.parameters.rank_parameters import Owned
 from planner.cost.parameters.states import (
     DataGroups,
+    late_gradients,
     optimizer_time,
     state_bytes,
     waiting_bytes,
 )
+from planner.cost.pricing import Pricing
 from planner.cost.time.transfers import contention_time, twin_time, unit_transfers
 from planner.errors import BadInputError
 from planner.specs.table import BLOCK
@@ -29,6 +32,9 @@ class Unit:
     """Costs of one unit that no recompute changes, shape (meshes,). ns and blocks."""
 
     static: Ints
+    """States, less those spared. [block]"""
+    spared: Ints
+    """Counted states that a limit on the risk leaves out. [block]"""
     accumulated: Ints
     gather: Ints
     scatter: Ints
@@ -105,8 +111,10 @@ def unit_costs(data: DataGroups, owned: Owned, weight: Floats, pending: Floats) 
     """
     workload, meshes = data.workload, data.meshes
     gather, scatter, optimizer, twin = _times(data, owned)
+    spared = _spared(workload, owned, meshes)
     return Unit(
-        static=blocks(state_bytes(workload, owned, meshes).total),
+        static=blocks(state_bytes(workload, owned, meshes).total) - spared,
+        spared=spared,
         accumulated=blocks(waiting_bytes(workload, owned, meshes)),
         gather=nanoseconds(gather),
         scatter=nanoseconds(scatter),
@@ -115,6 +123,14 @@ def unit_costs(data: DataGroups, owned: Owned, weight: Floats, pending: Floats) 
         pending=blocks(pending),
         twin=nanoseconds(twin),
     )
+
+
+def _spared(workload: Pricing, owned: Owned, meshes: Meshes) -> Ints:
+    """Counted states that a limit on the risk leaves out, rounded down. [block]."""
+    states = state_bytes(workload, owned, meshes).total
+    counted = states + late_gradients(workload, owned, meshes)
+    share = spared_share(workload)
+    return np.floor(share * counted / BLOCK).astype(np.int64)
 
 
 def _times(data: DataGroups, owned: Owned) -> tuple[Floats, Floats, Floats, Floats]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.price import peak_memory
+from planner.evidence.accuracy.price import peak_interval
 from planner.evidence.rows.logs import Log
 from planner.prediction.predict import predict
 from planner.specs.layouts.layout import PartialLayout
@@ -38,7 +38,7 @@ def logged_outcome(
     plan = predict(workload, given)
     step, memory = plan.estimate.step_time_s, plan.estimate.memory
     band = workload.uncertainty.counted(log.memory_counter)
-    peak = peak_memory(plan.estimate, log.memory_counter, "max")
+    peak = peak_interval(plan.estimate, log.memory_counter, "max", band)
     return Outcome(
         id=file.stem,
         file=str(file),
@@ -56,9 +56,9 @@ def logged_outcome(
         predicted_step_s=step.value,
         step_low_s=step.low,
         step_high_s=step.high,
-        predicted_memory_gib=peak,
-        memory_low_gib=peak * band.low,
-        memory_high_gib=peak * band.high,
+        predicted_memory_gib=peak.value,
+        memory_low_gib=peak.low,
+        memory_high_gib=peak.high,
         verdict=memory.verdict,
         measured_step_s=measured,
         measured_memory_gib=log.memory_gib,

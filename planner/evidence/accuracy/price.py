@@ -10,7 +10,8 @@ from planner.evidence.rows.unsupported import UnsupportedError
 from planner.evidence.rows.vocabulary import Counter, Ranks
 from planner.job.calibration_file import CalibrationFile
 from planner.prediction.predict import predict
-from planner.specs.answer.estimate import Estimate, StageMemory
+from planner.specs.answer.estimate import Estimate, Interval, StageMemory
+from planner.specs.answer.uncertainty import Band
 from planner.specs.layouts.layout_text import packed_layout
 
 UNREAL_MFU = 1.5
@@ -72,8 +73,8 @@ def price_case(case: Case) -> Outcome:
     except Exception as error:  # noqa: BLE001
         return _unpriced(case.row, f"{error}")
     measured = case.measured
-    peak = peak_memory(estimate, measured.counter, measured.ranks)
     band = case.workload.uncertainty.counted(measured.counter)
+    peak = peak_interval(estimate, measured.counter, measured.ranks, band)
     return described(case).model_copy(
         update={
             "predicted_step_s": estimate.step_time_s.value,
@@ -81,9 +82,9 @@ def price_case(case: Case) -> Outcome:
             "step_high_s": estimate.step_time_s.high,
             "causes_s": estimate.time_breakdown_s,
             "waiting": estimate.time_breakdown_s.other / estimate.step_time_s.value,
-            "predicted_memory_gib": peak,
-            "memory_low_gib": peak * band.low,
-            "memory_high_gib": peak * band.high,
+            "predicted_memory_gib": peak.value,
+            "memory_low_gib": peak.low,
+            "memory_high_gib": peak.high,
             "predicted_device_gib": needed_memory(
                 estimate, case.workload.framework.profile.packing
             ),
@@ -180,9 +181,41 @@ def peak_memory(estimate: Estimate, counter: Counter, ranks: Ranks) -> float:
     Returns:
         Peak memory. [GiB]
     """
+    return _counted(fullest(estimate, counter, ranks), counter)
+
+
+def peak_interval(
+    estimate: Estimate, counter: Counter, ranks: Ranks, band: Band
+) -> Interval:
+    """Predicted peak by a row's own counter, with its band beyond the states.
+
+    Args:
+        estimate: The prediction. [-]
+        counter: Counter of the measured peak. [-]
+        ranks: Rank of the measured peak. [-]
+        band: Bounds over what is not counted. [1]
+
+    Returns:
+        Peak memory. [GiB]
+    """
+    stage = fullest(estimate, counter, ranks)
+    return Interval.around(_counted(stage, counter), band, known=stage.counted)
+
+
+def fullest(estimate: Estimate, counter: Counter, ranks: Ranks) -> StageMemory:
+    """Rank that a measured peak is compared with.
+
+    Args:
+        estimate: The prediction. [-]
+        counter: Counter of the measured peak. [-]
+        ranks: Rank of the measured peak. [-]
+
+    Returns:
+        The fullest rank of those that were measured.
+    """
     stages = estimate.memory.stages
     chosen = {"first": stages[:1], "last": stages[-1:]}.get(ranks, stages)
-    return max(_counted(stage, counter) for stage in chosen)
+    return max(chosen, key=lambda stage: _counted(stage, counter))
 
 
 def needed_memory(estimate: Estimate, packing: float) -> float:

@@ -35,7 +35,7 @@ from planner.report.pages.parts import (
 from planner.report.pages.sheets import Sheet
 from planner.report.screen import planless, verdict
 from planner.report.text import certificate
-from planner.report.ties import tie_sentences
+from planner.report.ties import bought_words, tie_sentences
 from planner.specs.answer.explanation import FrontPoint
 from planner.specs.answer.result import RankedPlan, Result, Tie
 from planner.specs.layouts.layout_text import (
@@ -214,6 +214,8 @@ def _others(result: Result) -> Iterator[Section]:
     if len(result.plans) > 1:
         parts.append(Table(_runners_up(result.plans)))
     parts += tie_parts(result.tie, robust=result.robust)
+    if bought := bought_words(result):
+        parts.append(Notes([f"{bought}."], "More risk"))
     if parts:
         yield Section("others", "What came close", parts)
 

@@ -16,6 +16,7 @@ from planner.report.screen.sentences import (
     time_words,
 )
 from planner.report.screen.verdict import planless, verdict
+from planner.report.ties import bought_words
 from planner.specs.answer.result import Explanation, RankedPlan, Result
 from planner.specs.answer.run import Run
 
@@ -108,6 +109,8 @@ def _of_search(result: Result) -> Iterator[Part]:
     """The next best plans, or reasons why there is none, and the proof."""
     if len(result.plans) > 1:
         yield Part("Next best", next_rows(result), NEXT)
+    if bought := bought_words(result):
+        yield Part("More risk", ((bought,),))
     if reasons := result.explanation.infeasible:
         yield Part("Why", dashed(reasons))
     yield Part("Proof", ((proof_words(result),),))

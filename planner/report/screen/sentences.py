@@ -141,10 +141,14 @@ def proof_words(result: Result) -> str:
     opening = {
         "optimal": f"Optimal in {_space(result)}: {effort}, gap {told}",
         "feasible": f"Not proven: at most {gap:.2%} from the best of {effort}",
-        "infeasible": f"Proven in {_space(result)}: none of {effort} fits",
+        "infeasible": f"Proven in {_space(result)}: none of {effort} {_fits(result)}",
         "unknown": f"Not proven: of {effort} none is known to fit",
     }[result.status]
     return f"{opening}, {search.seconds:.1f} s."
+
+
+def _fits(result: Result) -> str:
+    return "fits" if result.fastest is None else "is within the limit on the risk"
 
 
 def _space(result: Result) -> str:

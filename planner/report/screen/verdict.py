@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from planner.report.heading import Heading
 from planner.report.run import run_rows, short
 from planner.report.tables import odds_words
+from planner.report.ties import risk_limit
 from planner.specs.answer.estimate import Estimate, Interval, MemoryEstimate
 from planner.specs.answer.result import Result
 from planner.specs.answer.run import Run
@@ -45,6 +46,13 @@ def planless(title: Heading, result: Result) -> str:
     Returns:
         A sentence without its full stop. [text]
     """
+    if result.status == "infeasible" and result.fastest is not None:
+        risk = risk_limit(result)
+        return (
+            f"{title.model} fits {title.on} at no risk of at most {risk:.2g}: the "
+            f"fastest layout runs out of memory in {result.fastest.oom_probability:.0%}"
+            " of cases"
+        )
     if result.status == "infeasible":
         count = f"none of {result.search.space:,} legal layouts does"
         return f"{title.model} does not fit {title.on}: {count}"

@@ -22,17 +22,19 @@ class Interval(BaseModel):
     high: float
 
     @classmethod
-    def around(cls, value: float, band: Band) -> "Interval":
+    def around(cls, value: float, band: Band, known: float = 0.0) -> "Interval":
         """Spread a value by a band.
 
         Args:
             value: The prediction, any unit.
-            band: Bounds over the value. [1]
+            band: Bounds over what is not known of the value. [1]
+            known: Part of the value that has no uncertainty, in its unit.
 
         Returns:
             The interval, in the unit of the value.
         """
-        return cls(value=value, low=value * band.low, high=value * band.high)
+        low, high = (known + (value - known) * scale for scale in (band.low, band.high))
+        return cls(value=value, low=low, high=high)
 
     def at_least(self, known: float) -> "Interval":
         """Raise the lower bound to what is counted, not estimated.

@@ -82,7 +82,7 @@ class TiedPlan(BaseModel):
     free_gib: float
     """Free memory of the fullest GPU. [GiB]"""
     axes: int
-    """Degrees above one; recompute and offload count as one each. [1]"""
+    """Degrees above one, data's left out; recompute and offload count as one. [1]"""
 
 
 class Tie(BaseModel):
@@ -99,6 +99,26 @@ class Tie(BaseModel):
     spread: float
     """Error at a difference of one step, from measured sweeps. [1]"""
     source: str
+
+
+class Fastest(BaseModel):
+    """The plain optimum: the fastest plan whose predicted memory fits."""
+
+    model_config = ConfigDict(frozen=True)
+
+    status: Status
+    """Optimal where no plan whose prediction fits is faster."""
+    layout: Layout
+    settings: dict[str, str] = {}
+    framework: str
+    step_time_s: float
+    faster: float
+    """Share of the step that the fastest admitted plan takes longer; 0 where that is
+    this plan, or where none is admitted. [1]"""
+    oom_probability: float
+    """Probability that the run does not fit. [1]"""
+    peak_device_gib: float
+    """Predicted memory of the fullest GPU. [GiB]"""
 
 
 class Explanation(BaseModel):
@@ -128,8 +148,10 @@ class Result(BaseModel):
     """Plans that the cost model cannot tell from the fastest; none where the fastest
     stands alone."""
     robust: bool = False
-    """True where the first plan was chosen among tied plans; the objective is always
-    the fastest plan's."""
+    """True where the risk of every plan is limited, and the first plan was chosen among
+    tied plans; the objective is always the fastest admitted plan's."""
+    fastest: Fastest | None = None
+    """The plain optimum, whatever its risk; none where the risk is not limited."""
     warnings: tuple[str, ...] = ()
     spec: dict[str, object] = {}
     run: Run | None = None

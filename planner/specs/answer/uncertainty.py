@@ -46,6 +46,18 @@ class Band(BaseModel):
         end = log(times) / spread * END if spread else inf * (times - 1 or 1)
         return 1 - NormalDist().cdf(end)
 
+    def exceeded(self, probability: float) -> float:
+        """Multiple of the prediction that a measurement exceeds with a probability.
+
+        Args:
+            probability: Between 0 and 1, both left out. [1]
+
+        Returns:
+            The multiple: inverse of :meth:`beyond`. [1]
+        """
+        ends = NormalDist().inv_cdf(1 - probability) / END
+        return self.high**ends if ends >= 0 else self.low**-ends
+
 
 class Uncertainty(BaseModel):
     """Bands of one GPU and stack, and what they rest on."""
@@ -55,11 +67,12 @@ class Uncertainty(BaseModel):
     time: Band
     """Band of a step time. [1]"""
     memory: Band
-    """Band of the memory that a device must hold: decides whether a run fits. [1]"""
+    """Band of the memory that a device must hold beyond the counted states: decides
+    whether a run fits. [1]"""
     allocated: Band
-    """Band of the peak memory in tensors. [1]"""
+    """Band of the peak memory in tensors beyond the counted states. [1]"""
     reserved: Band
-    """Band of the peak memory that the allocator holds. [1]"""
+    """Band of what the allocator holds at its peak beyond the counted states. [1]"""
     within: float = Field(default=1.0, ge=0, le=1)
     """Share of the time band's half width that the runs of one source have. [1]"""
     why: str

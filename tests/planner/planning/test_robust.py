@@ -1,15 +1,20 @@
 """A robust search lists another plan first and proves the same optimum."""
 
+import re
+from dataclasses import replace
 from functools import cache
 
 import pytest
-from strategies import small_job
+from pydantic import ValidationError
+from strategies import small_job, with_profile
 
 from planner.cost.pricing import Pricing
 from planner.planning.optimize import MOST_NEAR, optimize
+from planner.planning.ties import MOST_SLOWER
 from planner.search.best_first import search
 from planner.search.variant import NEAR
 from planner.specs.answer.result import Result
+from planner.specs.answer.uncertainty import Band
 from planner.specs.search import SearchSpec
 
 SEARCH = SearchSpec(tp=(1, 2), pp=(1, 2), cp=1)
@@ -31,8 +36,8 @@ def test_the_certificate_speaks_of_the_fastest_either_way() -> None:
     assert on.status == off.status == "optimal"
     assert on.tie is not None
     assert off.tie is not None
-    ours = [(plan.layout, plan.slower) for plan in on.tie.plans]
-    assert ours == [(plan.layout, plan.slower) for plan in off.tie.plans]
+    ours = {plan.layout: plan.slower for plan in on.tie.plans}
+    assert ours | {p.layout: p.slower for p in off.tie.plans} == ours
 
 
 def test_without_robust_the_first_plan_is_the_plain_optimum() -> None:
@@ -41,20 +46,72 @@ def test_without_robust_the_first_plan_is_the_plain_optimum() -> None:
     assert [plan.slower for plan in plans] == sorted(plan.slower for plan in plans)
 
 
-def test_a_robust_plan_is_a_tied_one_with_fewer_axes_in_as_much_room() -> None:
-    """Memory differs by less than its error, so the axes decide."""
+def test_a_robust_plan_is_the_tied_one_with_fewest_axes() -> None:
     on = answer(robust=True)
     assert on.tie is not None
     (first,) = [plan for plan in on.tie.plans if plan.rank == 1]
     fastest = on.tie.plans[0]
     assert on.plans[0].layout == first.layout != fastest.layout
-    assert 0 <= first.slower <= first.error
-    grain = (job().uncertainty.memory.high - 1) * job().gpu.memory_capacity / 2**30
-    assert first.free_gib // grain == fastest.free_gib // grain
-    assert first.axes < fastest.axes
+    assert 0 <= first.slower <= min(first.error, MOST_SLOWER)
+    near = [plan for plan in on.tie.plans if plan.slower <= MOST_SLOWER]
+    assert first.axes == min(plan.axes for plan in near) < fastest.axes
     assert fastest.rank == 2
     assert on.plans[1].slower == 0
     assert on.explanation.runner_up.startswith("Chosen among")
+
+
+def crowded(share: float, **search: object) -> Pricing:
+    """The job with so much of a GPU taken, and a band of 0.8 to 1.5."""
+    taken = share * job().gpu.memory_capacity / 1e9
+    plain = small_job(SEARCH.model_copy(update=search))
+    its = with_profile(plain, context_gb=taken, communicator_gb=0.0)
+    bands = its.uncertainty.model_copy(update={"memory": Band(low=0.8, high=1.5)})
+    return replace(its, uncertainty=bands)
+
+
+@pytest.mark.parametrize("risk", [0.05, 0.3])
+def test_every_plan_is_within_the_risk_and_the_fastest_stands_beside(
+    risk: float,
+) -> None:
+    its = crowded(0.62, memory_risk=risk)
+    result, plain = optimize([its], robust=True), optimize([its])
+    assert result.status == "optimal"
+    chances = [plan.estimate.memory.oom_probability for plan in result.plans]
+    assert all(chance is not None and chance <= risk for chance in chances)
+    assert result.fastest is not None
+    assert result.fastest.layout == plain.plans[0].layout
+    step = plain.plans[0].estimate.step_time_s.value
+    assert result.fastest.step_time_s == step
+    safe = min(plan.estimate.step_time_s.value for plan in result.plans)
+    assert result.fastest.faster == pytest.approx(1 - step / safe)
+    assert plain.fastest is None
+
+
+def test_an_even_risk_is_the_memory_that_is_predicted() -> None:
+    its = crowded(0.62, memory_risk=0.5)
+    result, plain = optimize([its], robust=True), optimize([its])
+    assert result.objective == plain.objective
+
+
+def test_where_no_layout_is_within_the_risk_the_ways_out_are_named() -> None:
+    result = optimize([crowded(0.9, memory_risk=0.05)], robust=True)
+    assert (result.status, result.plans) == ("infeasible", ())
+    assert result.fastest is not None
+    said = " ".join(result.explanation.infeasible)
+    chance = result.fastest.oom_probability
+    assert chance > 0.05
+    assert f"{chance:.0%}" in said
+    assert "--robust off" in said
+    (least,) = re.findall(r"--set search.memory_risk=(0\.\d+)", said)
+    out = optimize([crowded(0.9, memory_risk=float(least))], robust=True)
+    assert out.fastest is not None
+    assert out.fastest.faster == 0
+
+
+@pytest.mark.parametrize("bad", [0, 1, -0.1, 1.5, "5%", True, float("nan")])
+def test_a_risk_that_is_no_probability_is_refused(bad: object) -> None:
+    with pytest.raises(ValidationError, match="memory_risk"):
+        SearchSpec.model_validate({"memory_risk": bad})
 
 
 def test_a_tie_reaches_beyond_the_list_and_ends_at_its_width() -> None:

@@ -7,7 +7,14 @@ import pytest
 from strategies import small_job
 
 from planner.frameworks.sanity import compared
-from planner.planning.ties import Contender, robust_choice, tie, tied, why_robust
+from planner.planning.ties import (
+    MOST_SLOWER,
+    Contender,
+    robust_choice,
+    tie,
+    tied,
+    why_robust,
+)
 from planner.prediction.predict import predict
 from planner.specs.answer.comparison import differing
 from planner.specs.answer.estimate import Interval, TimeBreakdown
@@ -65,28 +72,45 @@ def test_the_same_plan_far_slower_is_no_tie() -> None:
     assert tied([contender(), contender(compute=1.5)]) == [0]
 
 
-def test_more_free_memory_decides_only_in_steps_of_its_error() -> None:
-    best = contender(free=1.0)
-    grain = (
-        best.workload.uncertainty.memory.high - 1
-    ) * best.estimate.memory.capacity_gib
-    little = contender(free=0.5 * grain, compute=1.001)
-    much = contender(free=2.5 * grain, compute=1.002)
-    assert grain > 2
-    assert robust_choice([best, little], [0, 1]) == 0
-    assert robust_choice([best, little, much], [0, 1, 2]) == 2
-    assert robust_choice([best, little, much], [0, 1]) == 0
-
-
-def test_then_fewer_axes_then_the_frameworks_defaults_then_the_faster() -> None:
+def test_fewer_axes_then_the_frameworks_defaults_then_memory_then_the_faster() -> None:
     split = contender(changes={"tp": 2, "pp": 2})
     whole = contender(compute=1.001)
     usual = whole.layout.zero_stage
-    unusual = contender(changes={"zero_stage": usual - 1 if usual else 1})
+    unusual = contender(free=30.0, changes={"zero_stage": usual - 1 if usual else 1})
     assert split.axes == whole.axes + 2
     assert robust_choice([split, whole], [0, 1]) == 1
     assert robust_choice([unusual, whole], [0, 1]) == 1
+    roomy = contender(free=20.0, compute=1.002)
+    assert robust_choice([contender(), whole, roomy], [0, 1, 2]) == 2
     assert robust_choice([contender(), whole], [0, 1]) == 0
+
+
+def test_data_parallelism_is_no_axis() -> None:
+    spread = contender(changes={"dp": 8, "dp_shard": 8})
+    assert spread.axes == contender(changes={"dp": 1, "dp_shard": 1}).axes
+
+
+@pytest.mark.parametrize(
+    "fancy", [{"cp": 2}, {"pp": 2}, {"pp": 2, "vpp": 8}, {"tp": 2, "cp": 4}]
+)
+def test_a_plain_layout_beats_one_with_an_axis_for_little(
+    fancy: dict[str, Any],
+) -> None:
+    plain = contender(compute=1.001)
+    assert robust_choice([contender(changes=fancy), plain], [0, 1]) == 1
+
+
+def test_a_larger_micro_batch_for_a_thousandth_loses_by_its_memory() -> None:
+    large = contender(free=4.0, changes={"micro_batch": 8})
+    assert robust_choice([large, contender(free=9.0, compute=1.001)], [0, 1]) == 1
+
+
+def test_no_choice_is_much_slower_than_the_fastest() -> None:
+    fancy = contender(changes={"tp": 2, "pp": 2})
+    near = contender(compute=1 + MOST_SLOWER - 0.001)
+    far = contender(compute=1 + MOST_SLOWER + 0.001)
+    assert robust_choice([fancy, near], [0, 1]) == 1
+    assert robust_choice([fancy, far], [0, 1]) == 0
 
 
 def test_a_tie_says_who_is_in_it_and_what_tells_them_apart() -> None:

@@ -4,9 +4,10 @@ Plans come from :mod:`every_plan`; prices from the table, the simulator and the 
 of memory that the search rests on, and from none of its reasoning.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from math import erfc, log, sqrt
 
 import numpy as np
 from every_mesh import Mesh
@@ -17,12 +18,19 @@ from strategies import small_problem
 from planner.cost.memory.buffers import buffer_bytes, context_bytes, device_bytes
 from planner.cost.memory.communicators import communication_bytes
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.parameters.rank_parameters import (
+    Owned,
+    embedding_owned,
+    head_owned,
+    layer_owned,
+)
+from planner.cost.parameters.states import late_gradients, state_bytes
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.table.table import CostTable
 from planner.estimate.host_bound import host_bound, leaves_the_gpus
 from planner.pipeline.memory_rows import fits, rank_blocks
-from planner.pipeline.splits import Counts, step_ns
+from planner.pipeline.splits import Counts, stages_of, step_ns
 from planner.schedules import SPLIT
 from planner.search.space.schedules import SEARCHED
 from planner.specs.table import BLOCK, StageCosts
@@ -112,9 +120,13 @@ def costs_of(table: CostTable, row: int, choice: Choice) -> StageCosts:
     )
 
 
-def fastest(costs: StageCosts) -> Answer | None:
-    """Every split that fits, simulated; those that no other beats."""
-    steps = [(step_ns(costs, s), s) for s in splits(costs) if fits(costs, s)]
+Admits = Callable[[StageCosts, Counts], bool]
+"""True for a split that the memory, or the limit on its risk, admits."""
+
+
+def fastest(costs: StageCosts, admits: Admits = fits) -> Answer | None:
+    """Every split that is admitted, simulated; those that no other beats."""
+    steps = [(step_ns(costs, s), s) for s in splits(costs) if admits(costs, s)]
     if not steps:
         return None
     least = min(step for step, _ in steps)
@@ -174,7 +186,13 @@ def best_plans(variants: Sequence[Pricing]) -> list[Tied]:
 
 
 def _of_variant(variant: int, job: Pricing) -> list[Tied]:
-    """Candidates of one variant that no other beats."""
+    """Candidates of one variant that no other beats.
+
+    Under a limit on the risk every plan is priced without the limit, and its chance is
+    worked out by hand.
+    """
+    if job.risk is not None:
+        return _risked(variant, job)
     known: dict[StageCosts, Answer | None] = {}
     listed = list(problems(job))
     for _, costs in listed:
@@ -188,6 +206,61 @@ def _of_variant(variant: int, job: Pricing) -> list[Tied]:
     least = min((step for step, *_ in found), default=0.0)
     ties = [each for each in found if each[0] == least]
     return [_tied(variant, job, *each) for each in ties]
+
+
+def _risked(variant: int, job: Pricing) -> list[Tied]:
+    """Candidates of one variant that no other of an admitted risk beats."""
+    found = []
+    for choice, costs in problems(replace(job, risk=None)):
+        on = Meshes.from_rows([tuple(choice.mesh)])
+
+        def admits(its: StageCosts, split: Counts, on: Meshes = on) -> bool:
+            return oom_chance(job, on, its, split) <= job.risk
+
+        if (answer := fastest(costs, admits)) is not None:
+            step = answer[0] * costs.slowdown / 1e9
+            found.append((step, choice, costs, answer[1]))
+    least = min((step for step, *_ in found), default=0.0)
+    return [_tied(variant, job, *each) for each in found if each[0] == least]
+
+
+def oom_chance(job: Pricing, on: Meshes, costs: StageCosts, split: Counts) -> float:
+    """Chance of the rank that is likeliest to run out, from its memory in bytes.
+
+    What a rank needs beyond its states is off by a factor; its logarithm is normal,
+    and the band has 5 % beyond either end.
+    """
+    chances = []
+    for rank, blocks in enumerate(rank_blocks(costs, split).tolist()):
+        part, row = job.on_parts(on)[costs.pool(rank)]
+        fixed = float(communication_bytes(part, row)[0]) + context_bytes(part)
+        own = blocks * BLOCK + float(buffer_bytes(part, row)[0])
+        needed = own * part.profile.memory_factor / part.profile.packing + fixed
+        states = states_of(part, row, costs, split, rank) * part.profile.memory_factor
+        room = (part.gpu.memory_capacity - states) / (needed - states)
+        band = part.uncertainty.memory
+        spread = log(band.high if room >= 1 else 1 / band.low) / 1.6448536269514722
+        far = log(room) / spread if room > 0 else float("-inf")
+        chances.append(0.5 * erfc(far / sqrt(2)))
+    return max(chances)
+
+
+def states_of(
+    job: Pricing, on: Meshes, costs: StageCosts, split: Counts, rank: int
+) -> float:
+    """States of a rank in the optimizer's step: parameters times bytes. [B]."""
+
+    def of(owned: Owned) -> float:
+        states = state_bytes(job, owned, on).total + late_gradients(job, owned, on)
+        return float(states[0])
+
+    total = 0.0
+    for stage in stages_of(costs, rank):
+        for kind, layers in enumerate(split[stage].sum(axis=1).tolist()):
+            total += layers * of(layer_owned(job, job.kinds[kind], on))
+        total += of(embedding_owned(job, on)) * (stage == 0)
+        total += of(head_owned(job, on)) * (stage == costs.stages - 1)
+    return total
 
 
 def _tied(

@@ -1,10 +1,11 @@
 """Random whole jobs: any small model on any small cluster, every axis open."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from axes_of_jobs import AXES, Draw, clusters, fleets, searched, with_pools
-from brute_force import costs_of, plans_of, priced
+from brute_force import costs_of, oom_chance, plans_of, priced
 from every_fleet import places
 from every_mesh import AXES as MESH_AXES
 from every_mesh import DEGREES
@@ -20,6 +21,7 @@ from planner.job.variants import variants
 from planner.pipeline.memory_rows import rank_blocks
 from planner.search.bounds.paths import even_counts
 from planner.search.space.switches import with_and_without
+from planner.specs.answer.uncertainty import Band
 from planner.specs.search import SearchSpec
 
 ONE_IN = 12
@@ -142,6 +144,38 @@ def with_room(job: Pricing, taken: float | None) -> Pricing:
         return job
     gb = taken / 1e9
     return with_pools(with_profile(job, context_gb=gb, communicator_gb=0.0))
+
+
+def risked_jobs(
+    name: str, most: int = CAP, one_in: int = 0
+) -> st.SearchStrategy[Pricing]:
+    """A job of :func:`whole_jobs` whose risk is limited: to any, or to a plan's own.
+
+    Some plans are likelier than others to run out, so that the limit rules them out.
+    """
+
+    @st.composite
+    def risked(draw: st.DrawFn) -> Pricing:
+        job = draw(whole_jobs(name, most, one_in))
+        high = draw(st.sampled_from([1.1, 1.5, 3.0]))
+        band = Band(low=draw(st.sampled_from([0.5, 0.9])), high=high)
+        bands = job.uncertainty.model_copy(update={"memory": band})
+        pools = tuple(replace(pool, uncertainty=bands) for pool in job.pools)
+        job = replace(job, uncertainty=bands, pools=pools)
+        return replace(job, risk=taken_risk(draw, job))
+
+    return risked()
+
+
+def taken_risk(draw: Draw, job: Pricing) -> float:
+    """A risk from small to large, or a little more or less than some plan's. [1]."""
+    found, table = listed_somewhere(draw, job)
+    at = draw(st.integers(0, len(found) - 1))
+    costs, on = costs_of(table, at, found[at]), table.meshes.take(np.array([at]))
+    own = oom_chance(table.workload, on, costs, even_counts(costs))
+    near = own * draw(st.sampled_from([0.99, 1.01]))
+    risk = draw(st.sampled_from([0.05, 0.5, 0.999, near, near, near]))
+    return min(max(risk, 1e-6), 0.9999)
 
 
 def listed_somewhere(draw: Draw, job: Pricing) -> tuple[list[Choice], CostTable]:

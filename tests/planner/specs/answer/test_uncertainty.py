@@ -33,3 +33,13 @@ def test_every_counter_has_a_band() -> None:
     assert found["device"] == bands["memory"]
     assert found["active"] == found["allocated"] == SKEWED
     assert found["unknown"] == found["reserved"] == UNMEASURED.reserved
+
+
+@pytest.mark.parametrize("risk", [1e-6, 0.05, 0.3, 0.5, 0.7, 0.999])
+def test_a_multiple_is_exceeded_with_its_probability(risk: float) -> None:
+    assert SKEWED.beyond(SKEWED.exceeded(risk)) == pytest.approx(risk)
+
+
+def test_ends_of_a_band_are_exceeded_in_a_twentieth_of_cases() -> None:
+    ends = SKEWED.exceeded(0.05), SKEWED.exceeded(0.5), SKEWED.exceeded(0.95)
+    assert ends == pytest.approx((SKEWED.high, 1.0, SKEWED.low))

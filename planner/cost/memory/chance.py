@@ -1,0 +1,60 @@
+"""A limit on the probability of running out of memory, as a limit on memory.
+
+States are counted, parameters times bytes. What else a rank must hold is off by a
+factor X, whose distribution is the band of the job. With M the predicted memory and K
+the states::
+
+    P(K + X (M - K) > capacity) <= risk   if and only if   K + z (M - K) <= capacity
+
+where X exceeds z with the probability ``risk``. M is linear in the layers of a rank,
+``f (S + R) / phi + F`` with S all that is static, and ``K = f k``. So the limit is one
+on blocks again::
+
+    S - (1 - 1/z) phi k + R <= (capacity / z - F) phi / f
+"""
+
+from planner.cost.workload import Workload
+
+
+def multiple(workload: Workload) -> float:
+    """Multiple z of the uncertain memory that must fit.
+
+    Args:
+        workload: The job, with its limit on the risk. [-]
+
+    Returns:
+        The multiple; 1 without a limit. [1]
+    """
+    if workload.risk is None:
+        return 1.0
+    return workload.uncertainty.memory.exceeded(workload.risk)
+
+
+def spared_share(workload: Workload) -> float:
+    """Share of the counted states that a limit on the risk leaves out.
+
+    Args:
+        workload: The job, with its limit on the risk. [-]
+
+    Returns:
+        ``(1 - 1/z) phi``; 0 without a limit, negative where z is below 1. [1]
+    """
+    return (1 - 1 / multiple(workload)) * workload.framework.profile.packing
+
+
+def chance(workload: Workload, needed: float, known: float) -> float:
+    """Probability that a rank needs more than its GPU has.
+
+    Args:
+        workload: The job. [-]
+        needed: Predicted memory, the allocator's caches given back. [B]
+        known: Part of the memory that is counted. [B]
+
+    Returns:
+        Between 0 and 1. [1]
+    """
+    room = workload.gpu.memory_capacity - known
+    if room <= 0:
+        return 1.0
+    rest = needed - known
+    return workload.uncertainty.memory.beyond(room / rest) if rest > 0 else 0.0

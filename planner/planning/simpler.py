@@ -1,0 +1,104 @@
+"""Simpler plans beside the fastest: the best without each of its axes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from planner.cost.workload import Workload
+from planner.errors import BadInputError
+from planner.estimate.estimate import estimate
+from planner.job.variants import variants
+from planner.planning.layouts import found_layout
+from planner.planning.ties import (
+    DATA,
+    MOST_SLOWER,
+    Contender,
+    robust_choice,
+    split_axes,
+    tied,
+)
+from planner.search.best_first import search_all
+from planner.search.outcome import Enough
+from planner.search.stop import Stop
+from planner.specs.layouts.axes import DEGREES
+
+QUICK = Enough(work=100.0)
+"""Work of the search without one axis. [visit]"""
+ROUNDS = 3
+"""Axes that are given up one after the other, at most. [1]"""
+SPLITS = tuple(axis.name for axis in DEGREES if axis.name not in DATA)
+"""Axes along which a job is split beside data parallelism. [text]"""
+PART = 0.5
+"""Share of the time left that these searches may take. [1]"""
+
+
+def simpler(
+    workloads: Sequence[Workload], contenders: Sequence[Contender], stop: Stop
+) -> list[Contender]:
+    """Plans with fewer axes than the simplest that ties with the fastest.
+
+    A search of the whole space looks at no layout that cannot be the fastest. So the
+    space without one axis of the simplest plan is searched, then without a second.
+
+    Args:
+        workloads: The job under each framework that may run it.
+        contenders: Plans, the fastest first. [-]
+        stop: Ends the searches.
+
+    Returns:
+        Plans that are new and not much slower than the fastest.
+    """
+    until, found = stop.within(PART * stop.left), list(contenders)
+    worth = contenders[0].step_s * (1 + MOST_SLOWER)
+    tried: set[frozenset[str]] = set()
+    for _ in range(ROUNDS):
+        simplest = found[robust_choice(found, tied(found))]
+        new = list(_without_one(workloads, simplest, worth, tried, until))
+        found += [one for one in new if one.layout not in {x.layout for x in found}]
+        if found[robust_choice(found, tied(found))] is simplest:
+            break
+    return found[len(contenders) :]
+
+
+def _without_one(
+    workloads: Sequence[Workload],
+    simplest: Contender,
+    worth_s: float,
+    tried: set[frozenset[str]],
+    stop: Stop,
+) -> Iterator[Contender]:
+    """The best plans with one axis less than a plan."""
+    used = frozenset(split_axes(simplest.layout))
+    for axis in sorted(used):
+        if stop.reached or (kept := used - {axis}) in tried:
+            continue
+        tried.add(kept)
+        yield from _best_along(workloads, kept, worth_s, stop)
+
+
+def _best_along(
+    workloads: Sequence[Workload], axes: frozenset[str], worth_s: float, stop: Stop
+) -> Iterator[Contender]:
+    """The best plan that splits along some axes alone, if it is worth its step."""
+    narrow = [one for each in workloads if (one := _narrowed(each, axes)) is not None]
+    try:
+        its = variants(narrow) if narrow else ()
+    except BadInputError:
+        return
+    if not its:
+        return
+    outcomes = search_all(its, top=1, known_s=worth_s, enough=QUICK, stop=stop)
+    for plan in sorted(plan for outcome in outcomes for plan in outcome.ranked)[:1]:
+        outcome = outcomes[plan.variant]
+        layout, workload = found_layout(outcome, plan), outcome.workload
+        # A plan keeps the limits that its job has, not those of this search.
+        its_search = replace(workload, search=workloads[0].search)
+        yield Contender(its_search, layout, estimate(its_search, layout))
+
+
+def _narrowed(workload: Workload, axes: frozenset[str]) -> Workload | None:
+    """The job with all other axes at one; none where its limits rule that out."""
+    search = workload.search
+    others = [axis for axis in SPLITS if axis not in axes]
+    if not all(search.allows(axis, 1) for axis in others):
+        return None
+    return replace(workload, search=search.model_copy(update=dict.fromkeys(others, 1)))
