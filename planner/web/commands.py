@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator
 
-from planner.web.fields import FORMS, Form
+from planner.web.fields import ANY, FORMS, Form, limited
 
 COMMANDS = {"what-if": "plan"}
 """Page to the command of another name."""
@@ -41,3 +41,5 @@ def _words(form: Form) -> Iterator[str]:
         if asked.get(name) and not usual:
             yield option
             yield asked[name]
+    if risk := asked.get("risk"):
+        yield from ("--robust", risk) if risk == ANY else ("--set", limited(risk))

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from hardware import catalog
 from planner.frameworks import FRAMEWORKS
 from planner.models import preset_names
+from planner.specs.search import SearchSpec
 from planner.web.question import Fields
 
 LONGEST = 120
@@ -23,6 +24,10 @@ SIZES = (8, 16, 32, 64, 128, 256, 512, 1024)
 """Counts of GPUs that forms suggest. [1]"""
 KINDS = ("h100", "h200", "b200", "mi300x", "a100-80")
 """GPUs that forms suggest. [text]"""
+RISKS = (0.01, 0.2)
+"""Risks of running out of memory that forms offer beside the usual. [1]"""
+ANY = "off"
+"""Choice of any risk: the plain optimum, as `--robust off`. [text]"""
 CLUSTERS = 4
 """Clusters of a comparison. [1]"""
 
@@ -95,8 +100,10 @@ def _frameworks() -> Sequence[tuple[str, str]]:
     return (("", "By task"), *known, ("any", "Any: the best of all"))
 
 
-def _robust() -> Sequence[tuple[str, str]]:
-    return (("", "As usual"), ("off", "The fastest"), ("on", "The safest of equals"))
+def _risks() -> Sequence[tuple[str, str]]:
+    usual = SearchSpec().memory_risk
+    limits = [(str(risk), f"At most {risk:.0%}") for risk in RISKS]
+    return (("", f"At most {usual:.0%}, as usual"), *limits, (ANY, "Any: the fastest"))
 
 
 @cache
@@ -134,7 +141,9 @@ BATCH = Field("global_batch", "Batch", "sequences a step", "--global-batch", who
 FRAMEWORK = Field("framework", "Framework", "", "--framework", choices=_frameworks)
 TOKENS = Field("tokens", "Tokens of the run", "15T, 300B", "--tokens")
 NETWORK = Field("network", "Network", "25 GbE, 4 x HDR", "--network")
-ROBUST = Field("robust", "Choice among ties", "", "--robust", choices=_robust)
+RISK = Field(
+    "risk", "Memory risk", "likelihood of running out of memory", choices=_risks
+)
 LAYOUT = Field(
     "layout", "Layout", "tp=4,pp=2; the rest is filled in", "--layout", first=True
 )
@@ -144,14 +153,26 @@ PRICE = Field("price", "Price", "2.5 USD/GPU-h; else the catalogue's")
 
 _JOB = (SEQUENCE, BATCH, FRAMEWORK, TOKENS, NETWORK)
 FORMS: Mapping[str, tuple[Field, ...]] = {
-    "plan": (MODEL, ON, METHOD, *_JOB, ROBUST),
-    "what-if": (MODEL, COUNT, GPU, METHOD, SEQUENCE, BATCH, FRAMEWORK, NETWORK, ROBUST),
+    "plan": (MODEL, ON, METHOD, *_JOB, RISK),
+    "what-if": (MODEL, COUNT, GPU, METHOD, SEQUENCE, BATCH, FRAMEWORK, NETWORK, RISK),
     "compare": (MODEL, METHOD, SEQUENCE, BATCH, FRAMEWORK, TOKENS, BUDGET, DEADLINE),
     "memory": (MODEL, ON, METHOD, LAYOUT, *_JOB),
-    "explain": (MODEL, ON, METHOD, LAYOUT, *_JOB, ROBUST),
+    "explain": (MODEL, ON, METHOD, LAYOUT, *_JOB, RISK),
     "rows": (MODEL, ON, METHOD, LAYOUT, *_JOB),
 }
 """Fields of each page, in order."""
+
+
+def limited(risk: str) -> str:
+    """Assignment that limits the risk of running out of memory.
+
+    Args:
+        risk: Most probability. [1]
+
+    Returns:
+        `a.b=value`, as `--set` takes it. [text]
+    """
+    return f"search.memory_risk={risk}"
 
 
 @dataclass(frozen=True)

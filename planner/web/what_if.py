@@ -161,7 +161,7 @@ def _title(form: Form) -> str:
     words += [f"{int(its['seq_len']):,} tokens"] if its["seq_len"] else []
     words += [f"batch {int(its['global_batch']):,}"] if its["global_batch"] else []
     words += [its[name] for name in ("framework", "network") if its[name]]
-    words += ["the safest of equals"] if its["robust"] == "on" else []
+    words += [f"memory risk {its['risk']}"] if its["risk"] else []
     return ", ".join(words)
 
 

@@ -10,8 +10,7 @@ from planner.search.stop import Stop, under
 from planner.specs.answer.explanation import Explained
 from planner.specs.layouts.layout import Layout
 from planner.specs.reading.read import read_layout
-from planner.web.answers.line import line_of
-from planner.web.answers.plan import ROBUST
+from planner.web.answers.line import is_robust, line_of
 from planner.web.question import Answered, Question
 
 
@@ -30,10 +29,9 @@ def explain_answer(question: Question) -> Answered:
     line, layout = line_of(question), question.get("layout")
     stop = Stop(time.monotonic() + question.seconds, memory_bytes(question.memory))
     own = read_layout(layout) if layout else None
-    robust = (question.get("robust") or ROBUST) == "on"
     job = line.job()
     with under(stop):
-        found = reasoned(job, own, time_limit=stop.left, robust=robust)
+        found = reasoned(job, own, time_limit=stop.left, robust=is_robust(question))
     return Answered(
         page=found.page(),
         json=found.answer.model_dump_json(by_alias=True, indent=2),

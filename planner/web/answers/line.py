@@ -10,6 +10,7 @@ from planner.models import preset_names
 from planner.specs.job import JobSpec
 from planner.specs.reading.escape import yaml_text
 from planner.specs.reading.read import assigned, portable
+from planner.web.fields import ANY, limited
 from planner.web.question import Question
 
 Method = Literal["full", "lora", "qlora"]
@@ -79,7 +80,21 @@ def line_of(question: Question, on: str | None = None) -> Line:
         tokens=question.get("tokens") or None,
         network=question.get("network") or None,
     )
-    return Line(assigned(made.fields, [], Path(), ORIGIN), made.told())
+    risk = question.get("risk")
+    sets = [limited(risk)] if risk and risk != ANY else []
+    return Line(assigned(made.fields, sets, Path(), ORIGIN), made.told())
+
+
+def is_robust(question: Question) -> bool:
+    """Tell if the risk of running out of memory is limited.
+
+    Args:
+        question: The question. [-]
+
+    Returns:
+        False where any risk is taken. [-]
+    """
+    return question.get("risk") != ANY
 
 
 def _number(text: str) -> int | None:

@@ -19,7 +19,7 @@ from planner.report.screen.verdict import planless, verdict
 from planner.search.stop import Stop
 from planner.specs.answer.result import Result
 from planner.specs.layouts.layout_text import short_layout
-from planner.web.answers.line import Line, line_of
+from planner.web.answers.line import Line, is_robust, line_of
 from planner.web.question import Answered, Question, Searching, Summary
 
 Tell = Callable[[Any], object]
@@ -27,8 +27,6 @@ PERIOD = 0.2
 """Time between two messages about a search. [s]"""
 SHOWN = 200
 """States of a search that a message holds. [1]"""
-ROBUST: str = signature(plan).parameters["robust"].default
-"""Choice among tied plans where the user makes none. [text]"""
 TOP: int = signature(plan).parameters["top"].default
 """Plans of an answer. [1]"""
 
@@ -87,9 +85,10 @@ def _answered(line: Line, found: Planned, page: Page, **more: Any) -> Answered:
 
 def _searched(line: Line, question: Question, tell: Tell) -> Planned:
     stop = Stop(time.monotonic() + question.seconds, memory_bytes(question.memory))
-    robust = (question.get("robust") or ROBUST) == "on"
     phases = phases_to_plan(line.job())
-    return planned(phases, top=TOP, stop=stop, robust=robust, told=_telling(tell))
+    return planned(
+        phases, top=TOP, stop=stop, robust=is_robust(question), told=_telling(tell)
+    )
 
 
 def _telling(tell: Tell) -> Callable[[Progress], None]:

@@ -7,8 +7,10 @@ from hostile import PAYLOADS
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.web.answers.line import is_robust, line_of
 from planner.web.commands import command_of
 from planner.web.fields import FORMS, PATHLIKE, read_form
+from planner.web.question import Question
 from planner.web.store import Store
 
 JOB = [("model", "llama-3.1-8b"), ("on", "8xh100")]
@@ -52,6 +54,20 @@ def test_a_form_says_its_command() -> None:
     assert words[:6] == ["planner", "plan", "--model", "llama-3.1-8b", "--on", "8xh100"]
     assert words[6:10] == ["--method", "lora", "--seq-len", "2048"]
     assert words[10:] == ["--network", "25 GbE"]
+
+
+def test_a_risk_is_a_limit_of_the_job_and_any_risk_is_an_option() -> None:
+    """The job of a knob is that of its command line."""
+    limited = read_form("what-if", [*JOB, ("risk", "0.01")])
+    words = shlex.split(command_of(limited))
+    assert words[-2:] == ["--set", "search.memory_risk=0.01"]
+    question = Question("what-if", limited.asked, 1.0, "1 GB")
+    assert line_of(question).spec.search.memory_risk == 0.01
+    assert is_robust(question)
+    every = read_form("what-if", [*JOB, ("risk", "off")])
+    assert shlex.split(command_of(every))[-2:] == ["--robust", "off"]
+    assert not is_robust(Question("what-if", every.asked, 1.0, "1 GB"))
+    assert "risk" in read_form("what-if", [*JOB, ("risk", "2")]).faults
 
 
 @pytest.mark.parametrize("text", PAYLOADS)
