@@ -12,7 +12,7 @@ from planner.search.stop import Stop
 from planner.specs.aim import Aim
 from planner.specs.answer.result import Objective, Result, Status
 
-GIB = 2.0**30
+GIB, INF = 2.0**30, float("inf")
 FOR_THE_PEAK = 0.7
 """Share of the time in which the least peak is sought, before the fastest plan. [1]"""
 
@@ -67,15 +67,15 @@ def _of_memory(found: Result, peak: LeastPeak, seconds: float) -> Result:
     )
     if not found.plans:
         status: Status = found.status if peak.is_proven else "unknown"
-        least = min(peak.bound, peak.found) / GIB if peak.is_proven else 0.0
+        least = peak.found / GIB if peak.is_proven and peak.found < INF else 0.0
         none = Objective(name="memory", value=0.0, bound=least, gap=1.0)
         empty = {"objective": none, "status": status, "search": search}
         return found.model_copy(update=empty)
+    own = found.plans[0].estimate.memory.peak_device_gib.value
+    value = peak.found / GIB if peak.found < INF else own
+    bound = min(peak.bound / GIB, value)
     objective = Objective(
-        name="memory",
-        value=peak.found / GIB,
-        bound=peak.bound / GIB,
-        gap=max(0.0, 1.0 - peak.bound / peak.found),
+        name="memory", value=value, bound=bound, gap=max(0.0, 1.0 - bound / value)
     )
     proven = peak.is_proven and found.status == "optimal"
     said = found.warnings
