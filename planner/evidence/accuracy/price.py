@@ -170,9 +170,8 @@ def invalid_outcome(row: InvalidRow) -> Outcome:
 def peak_memory(estimate: Estimate, counter: Counter, ranks: Ranks) -> float:
     """Predicted peak by a row's own counter and rank.
 
-    `active` counts as allocated. A page that names no counter is taken to read the
-    driver's, which stands in every monitor. The first and last rank are those of the
-    pipeline, an unknown rank is the worst.
+    `active` counts as allocated, an unknown counter as reserved; the first and last
+    rank are those of the pipeline, an unknown rank is the worst.
 
     Args:
         estimate: The prediction. [-]
@@ -238,7 +237,7 @@ def needed_memory(estimate: Estimate, packing: float) -> float:
 def _counted(stage: StageMemory, counter: Counter) -> float:
     if counter in {"allocated", "active"}:
         return stage.allocated
-    if counter in {"device", "unknown"}:
+    if counter == "device":
         return stage.device
     return stage.allocated + stage.fragmentation
 

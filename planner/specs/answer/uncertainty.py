@@ -96,7 +96,7 @@ COUNTERS = {
     "allocated": ALLOCATED,
     "active": ALLOCATED,
     "reserved": RESERVED,
-    "unknown": DEVICE,
+    "unknown": RESERVED,
     "device": DEVICE,
 }
 """Counter of a measured peak to the predicted peak that stands beside it. [text]"""
