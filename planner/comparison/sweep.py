@@ -7,8 +7,6 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from joblib import cpu_count, delayed
-
 from planner.errors import BadInputError
 from planner.search.processes import at_once
 from planner.search.stop import Stop, after, under
@@ -38,6 +36,9 @@ def on_cores(
     Yields:
         Index of a task and its result, in the order in which they are done.
     """
+    # A plan on no cluster needs neither.
+    from joblib import cpu_count, delayed  # noqa: PLC0415
+
     jobs = min(cores or cpu_count(), len(tasks))
     if jobs <= 1:
         yield from ((at, work(task)) for at, task in enumerate(tasks))

@@ -165,7 +165,7 @@ class _Search:
                 raise
             return None
         part = self.stop.within(SHARE * self.stop.left)
-        flow = planned(phases, top=4, stop=part, robust=False, told=self.told)
+        flow = planned(phases, top=4, stop=part, robust=True, told=self.told)
         if not flow.result.plans:
             self._take_out(name, flow)
             return None

@@ -22,19 +22,19 @@ def asked(monkeypatch: pytest.MonkeyPatch, result: Result) -> dict[str, Any]:
     """What the search was asked, a hand-made result in its place."""
     options: dict[str, Any] = {}
 
-    def optimize(_: object, **given: object) -> Result:
+    def optimize(*_: object, **given: object) -> Result:
         options.update(given)
         return result
 
-    monkeypatch.setattr("planner.api.flow.plan.optimize", optimize)
+    monkeypatch.setattr("planner.api.flow.plan.optimize_for", optimize)
     return options
 
 
-def test_robust_is_off_unless_asked_for(asked: dict[str, Any]) -> None:
+def test_robust_is_on_unless_turned_off(asked: dict[str, Any]) -> None:
     assert run("plan", JOB).exit_code == 0
-    assert asked["robust"] is False
-    assert run("plan", JOB, "--robust", "on").exit_code == 0
     assert asked["robust"] is True
+    assert run("plan", JOB, "--robust", "off").exit_code == 0
+    assert asked["robust"] is False
 
 
 def test_another_word_is_bad_input() -> None:

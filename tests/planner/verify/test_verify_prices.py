@@ -30,8 +30,9 @@ JOBS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 MESH = {"tp": 2, "pp": 4, "dp": 2, "dp_shard": 2, "micro_batch": 2, "grad_accum": 8}
 
 
-APART = {"idle", "weight"}
-"""What a price has outside the passes, and the table's part of a split backward."""
+APART = {"idle", "spared", "weight"}
+"""What a price has outside the passes, the table's part of a split backward, and the
+states that a limit on the risk leaves out."""
 
 
 def passes_of(price: Price | LayerCosts | EndCosts) -> dict[str, Any]:

@@ -23,6 +23,7 @@ ALLOWED = {
     "planner/frameworks/accelerate/launch/degrees.py": "plain data parallelism",
     "planner/search/space/fleet.py": "axes of pairs that a framework has only apart",
     "planner/search/incumbents.py": "columns of a mesh",
+    "planner/tuning/readings.py": "degrees that a log states",
     "planner/verify/legality.py": "the verifier states every rule anew",
 }
 """Modules that list axes all the same, and the reason."""
