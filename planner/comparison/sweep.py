@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from planner.errors import BadInputError
-from planner.search.processes import at_once
 from planner.search.stop import Stop, after, under
 
 Task = TypeVar("Task")
@@ -38,6 +37,8 @@ def on_cores(
     """
     # A plan on no cluster needs neither.
     from joblib import cpu_count, delayed  # noqa: PLC0415
+
+    from planner.search.processes import at_once  # noqa: PLC0415
 
     jobs = min(cores or cpu_count(), len(tasks))
     if jobs <= 1:
