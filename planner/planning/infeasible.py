@@ -69,9 +69,10 @@ def infeasibility(
     if not footprints:
         return (f"{layouts:,} legal layouts, none fits.",)
     least = min(footprints, key=lambda footprint: footprint.needed)
+    capacity = f"{least.capacity:.1f} GiB"
+    within = "within the limit on the risk of" if least.excess <= 1 else "fits"
     return (
-        f"{layouts:,} legal layouts{_over(len(outcomes))}, none fits "
-        f"{least.capacity:.1f} GiB.",
+        f"{layouts:,} legal layouts{_over(len(outcomes))}, none {within} {capacity}.",
         f"The tightest reaches {least.needed:.1f} GiB on stage {least.stage.stage}: "
         f"{_words(least)}.",
         *_remedies(least),

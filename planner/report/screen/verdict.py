@@ -49,9 +49,9 @@ def planless(title: Heading, result: Result) -> str:
     if result.status == "infeasible" and result.fastest is not None:
         risk = risk_limit(result)
         return (
-            f"{title.model} fits {title.on} at no risk of at most {risk:.2g}: the "
-            f"fastest layout runs out of memory in {result.fastest.oom_probability:.0%}"
-            " of cases"
+            f"{title.model} may not fit {title.on}: every layout runs out of memory in "
+            f"over {risk:.0%} of cases, the fastest in "
+            f"{result.fastest.oom_probability:.0%}"
         )
     if result.status == "infeasible":
         count = f"none of {result.search.space:,} legal layouts does"
