@@ -9,7 +9,7 @@ from planner.report.screen.sentences import full_words
 
 JOB: dict[str, Any] = {
     "model": "mixtral-8x7b",
-    "cluster": {"name": "one-node", "node": "dgx-h200", "nodes": 1},
+    "cluster": {"name": "two-nodes", "node": "dgx-h200", "nodes": 2},
     "training": {"seq_len": 2048, "global_batch": 32},
     "framework": "megatron",
     "search": {"tp": [1, 2], "pp": [1, 2], "cp": 1},
@@ -18,7 +18,7 @@ JOB: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def default() -> planner.Result:
-    return planner.plan(JOB, top=1, robust="off")
+    return planner.plan(JOB, top=1)
 
 
 def test_rules_are_named_with_values_and_reasons(default: planner.Result) -> None:
@@ -35,7 +35,7 @@ def test_rules_are_named_with_values_and_reasons(default: planner.Result) -> Non
 def test_no_plan_of_the_full_space_is_above_the_bound(default: planner.Result) -> None:
     most = default.search.full_faster
     assert most is not None
-    full = planner.plan(JOB, set={"search.space": "full"}, top=1, robust="off")
+    full = planner.plan(JOB, set={"search.space": "full"}, top=1)
     assert full.search.left_out == ()
     assert full.search.full_faster is None
     gained = full.objective.value / default.objective.value - 1
