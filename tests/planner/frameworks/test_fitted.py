@@ -70,7 +70,7 @@ def test_each_counter_of_memory_has_the_band_of_its_framework() -> None:
     found = uncertainty(framework="room", stack="fast", arch="hopper")
     assert found.counted("allocated") == found.counted("active") == OWN.band
     assert found.memory == found.counted("device") == DEVICES.band.wider(UNSEEN)
-    assert found.counted("unknown") == found.memory
+    assert found.counted("unknown") == found.reserved
     assert found.counted("reserved") == found.reserved == WHOLE.band.wider(UNSEEN)
 
 
