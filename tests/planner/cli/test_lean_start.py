@@ -16,7 +16,6 @@ print("code", code or 0, file=sys.stderr)
 print(*sys.modules, sep="\\n", file=sys.stderr)
 """
 JOB = "configs/jobs/llama-3-8b-8-a100.yaml"
-LARGE = "configs/jobs/llama-3.1-405b-16k-h100.yaml"
 HEAVY = {"jinja2", "joblib", "matplotlib", "ortools", "pandas", "plotly"}
 
 
@@ -49,7 +48,6 @@ def test_the_list_of_commands_needs_no_command(
     [
         ("plan", JOB),
         pytest.param(("memory", JOB), marks=pytest.mark.slow),
-        pytest.param(("plan", LARGE), marks=pytest.mark.slow),
     ],
     ids=" ".join,
 )

@@ -73,7 +73,7 @@ def test_the_best_over_variants_is_that_of_brute_force(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_best_over_the_variants_of_many_jobs(name: str) -> None:
     """The same on four times as many."""
-    settings(max_examples=100)(given(open_jobs(name))(check_variants))()
+    settings(max_examples=examples(100))(given(open_jobs(name))(check_variants))()
 
 
 @pytest.mark.hypothesis
