@@ -1,4 +1,4 @@
-"""What runs that ran and runs that failed say of the memory that must fit."""
+"""Runs that ran and runs that failed bound the memory that must fit."""
 
 from math import exp, log
 

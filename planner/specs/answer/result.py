@@ -58,7 +58,7 @@ class RankedPlan(BaseModel):
     """Step over the fastest plan's step, minus 1; above 0 for a first plan that was
     chosen by `robust`. [1]"""
     expected: float = 0.0
-    """The same, shrunk to what measured pairs kept of predicted differences. [1]"""
+    """Expected difference: what measured pairs kept of the predicted one. [1]"""
     likely: float | None = None
     """Probability that the fastest plan is faster than this one; none for itself. [1]
     """

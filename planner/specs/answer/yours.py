@@ -17,7 +17,7 @@ class Beside(BaseModel):
     slower: float
     """Step over the first plan's step, minus 1. [1]"""
     expected: float
-    """The same, shrunk to what measured pairs kept of predicted differences. [1]"""
+    """Expected difference: what measured pairs kept of the predicted one. [1]"""
     likely: float
     """Probability that the first plan is faster. [1]"""
     differs: str

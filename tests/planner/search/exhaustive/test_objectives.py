@@ -95,7 +95,7 @@ def check_amount(job: Pricing) -> None:
 
 
 def layers_choose(choice: Choice) -> bool:
-    """Whether splits of a candidate differ in what they recompute."""
+    """Tell if splits of a candidate differ in what they recompute."""
     return not choice.block and len(choice.menu) > 1
 
 
