@@ -21,7 +21,7 @@ MOST = 10.0
 """Processor time of an answer, which no busy machine changes. [s]"""
 
 LARGE = 30.0
-"""Processor time on 16,384 GPUs, where the plain optimum is searched beside the plan. [s]"""
+"""Processor time on 16,384 GPUs; the plain optimum is searched beside the plan. [s]"""
 
 
 def test_the_guide_has_fifteen_lines() -> None:
