@@ -79,7 +79,8 @@ def searches(room: str, stack: str) -> Iterator[Pricing]:
     limits = job(room, stack, "dense").framework.limits
     shape = {"tp": 2, "pp": 2 if limits.pipeline else 1}
     shape |= {"tp": 1, "ep": 1} if ("pp", "tp") in limits.apart else {}
-    for schedule, sp in product(limits.schedules, limits.sequence_parallel):
+    schedules = limits.schedules if limits.pipeline else limits.schedules[:1]
+    for schedule, sp in product(schedules, limits.sequence_parallel):
         model = "moe" if sp else "dense"
         yield job(room, stack, model, **shape, schedule=schedule, sp=sp)
 
