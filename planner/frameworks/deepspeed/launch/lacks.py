@@ -16,6 +16,8 @@ STAGED = ("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe")
 """Model types whose blocks the script puts into stages. [text]"""
 ABSENT = ("grok-1", "kimi_k2", "nemotron-nas")
 """Model types that transformers 5.23 has no causal language model for. [text]"""
+WIDE = ("minimax",)
+"""Model types with fp32 buffers that their code multiplies by bf16 values. [text]"""
 PRESETS = {
     "mixtral": "mixtral",
     "qwen3_moe": "qwen3_moe",
@@ -78,6 +80,14 @@ def _model(asked: Asked) -> Iterator[Lack]:
         allowed = f"ep 1, or a model of {', '.join(PRESETS)}"
         what = "AutoEP has no preset for its experts"
         yield Lack(what, "layout.ep", allowed=allowed, when=lambda its: its.ep > 1)
+    if kind in WIDE:
+        # At lower stages the engine casts the whole module, buffers too.
+        yield Lack(
+            "ZeRO 3 leaves the decays of lightning attention in fp32",
+            "layout.zero_stage",
+            allowed="0, 1, 2",
+            when=lambda its: its.zero_stage == 3,
+        )
     yield from attention_lacks(asked, "deepspeed")
     if asked.model.mtp_layers:
         layers = f"{asked.model.mtp_layers} layers"
