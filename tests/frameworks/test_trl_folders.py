@@ -36,15 +36,23 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 Files = dict[str, Any]
 CHUNKED = {"loss": "chunked"}
 DEEPSPEED = {"name": "hf-trainer", "loss": "chunked"}
-LORA = {"method": "lora", "lora": {"rank": 4, "precision": "fp32"}}
+LORA: dict[str, Any] = {"method": "lora", "lora": {"rank": 4, "precision": "fp32"}}
 NARROW = {"method": "lora", "lora": {"rank": 4, "targets": "all-linear"}}
-QLORA = {"method": "qlora", "lora": {"rank": 4}}
+QLORA: dict[str, Any] = {"method": "qlora", "lora": {"rank": 4}}
+VARIANTS = {"method": "lora", "lora": LORA["lora"] | {"dora": True, "rslora": True}}
+ADAPTERS = {"reference": "adapters"}
+COPY = {"reference": "copy"}
+BEFORE = {"reference": "precomputed"}
 SPECS: list[tuple[int, dict[str, Any], dict[str, Any]]] = [
     (1, {}, {"training": LORA, "stack": CHUNKED}),
     (2, {"zero_stage": 3}, {"training": QLORA, "stack": CHUNKED}),
     (2, {"zero_stage": 3}, {"training": NARROW, "stack": DEEPSPEED}),
     (4, {"zero_stage": 2}, {"stack": DEEPSPEED}),
     (1, {}, {"stack": {"name": "hf-bf16", "loss": "chunked"}}),
+    (1, {}, {"training": VARIANTS, "stack": CHUNKED}),
+    (1, {"micro_batch": 4}, {"training": LORA | ADAPTERS, "stack": CHUNKED}),
+    (2, {"micro_batch": 2, "zero_stage": 3}, {"training": COPY, "stack": CHUNKED}),
+    (1, {"micro_batch": 2}, {"training": BEFORE, "stack": CHUNKED}),
 ]
 """GPUs, layout and blocks of a job that the golden folders have not."""
 
@@ -55,11 +63,17 @@ def files_of(brief: Brief) -> Files:
     return its | ({"ds_config.json": zero(brief)} if deepspeed(brief) else {})
 
 
+def question(files: Files) -> str:
+    """A line that asks for TRL's parser of one folder; pairs are those of `trl dpo`."""
+    pairs = "precompute_ref_log_probs" in files["train.yaml"]
+    return json.dumps({"files": files, "script": "dpo" if pairs else "sft"})
+
+
 def answers(run_in: Run, questions: list[Files]) -> list[dict[str, Any]]:
     done = run_in(
         "accelerate",
         [str(SCRIPTS / "accepts_trl.py")],
-        stdin="\n".join(json.dumps({"files": its}) for its in questions),
+        stdin="\n".join(map(question, questions)),
         timeout=300,
         env={"DS_ACCELERATOR": "cpu", "HF_HUB_OFFLINE": "1"},
     )
@@ -84,6 +98,7 @@ WRONG = {
     "both formats": wrong(fp16=True),
     "both widths": wrong(load_in_4bit=True, load_in_8bit=True),
     "a key": wrong(lora_rank=3),
+    "packed pairs": wrong(precompute_ref_log_probs=True, packing=True),
 }
 
 
@@ -104,7 +119,7 @@ def test_every_plan_is_accepted_and_wrong_files_are_not(
 
 def _is_as_planned(plan: PlanFile, one: dict[str, Any]) -> None:
     its, training = plan.plan.layout, plan.workload.training
-    assert one["micro_batch"] == its.micro_batch
+    assert one["micro_batch"] == its.micro_batch // training.together
     assert one["accumulation"] == its.grad_accum
     assert one["length"] == training.seq_len
     assert one["stage"] == (its.zero_stage if deepspeed(plan.brief) else None)
@@ -112,6 +127,11 @@ def _is_as_planned(plan: PlanFile, one: dict[str, Any]) -> None:
     if training.frozen and training.lora.targets == "all-linear":
         assert one["targets"] == "all-linear"
     assert one["bits"] == training.weight_format
+    lora = training.lora
+    variants = [bool(lora.rslora), bool(lora.dora)] if training.frozen else None
+    assert one["variants"] == variants
+    if training.reference is not None:
+        assert one["before"] is (training.reference == "precomputed")
 
 
 ON_CPU = (
