@@ -1,6 +1,7 @@
 """TRL's own parser takes what is emitted, and `trl sft` trains it on a CPU."""
 
 import json
+import math
 import os
 import re
 import subprocess
@@ -144,25 +145,41 @@ def test_trl_trains_an_emitted_folder(run_in: Run, tmp_path: Path) -> None:
     """The launcher that is emitted starts `trl sft`; losses fall."""
     layout = {"micro_batch": 4, "recompute": "full"}
     plan = plan_of(1, layout, training=LORA, stack=CHUNKED)
-    folder = tmp_path / "out"
-    write_folder(folder, emit(filed(plan, tmp_path), "trl"), force=False)
-    model = tmp_path / "model"
-    words = [str(SCRIPTS / "tiny.py"), str(folder / "config.json"), str(model)]
-    made = run_in("accelerate", words, env={"HF_HUB_OFFLINE": "1"})
-    assert made.returncode == 0, made.stderr[-2000:]
+    folder, model = _written(run_in, plan, tmp_path)
     losses = trained(folder, model)
     assert len(losses) == STEPS
     assert losses[-1] < losses[0] - 0.2
 
 
-def trained(folder: Path, model: Path) -> list[float]:
+def test_trl_trains_pairs_of_an_emitted_folder(run_in: Run, tmp_path: Path) -> None:
+    """`trl dpo` starts at the loss of a policy that is its reference, ln 2."""
+    layout = {"micro_batch": 4, "recompute": "full"}
+    plan = plan_of(1, layout, training=LORA | ADAPTERS, stack=CHUNKED)
+    folder, model = _written(run_in, plan, tmp_path)
+    losses = trained(folder, model, "pairs")
+    assert len(losses) == STEPS
+    assert losses[0] == pytest.approx(math.log(2), abs=0.02)
+    assert losses[-1] < losses[0] - 0.02
+
+
+def _written(run_in: Run, plan: PlanFile, where: Path) -> tuple[Path, Path]:
+    """Folder of launch files, and folder of a model with texts."""
+    folder, model = where / "out", where / "model"
+    write_folder(folder, emit(filed(plan, where), "trl"), force=False)
+    words = [str(SCRIPTS / "tiny.py"), str(folder / "config.json"), str(model)]
+    made = run_in("accelerate", words, env={"HF_HUB_OFFLINE": "1"})
+    assert made.returncode == 0, made.stderr[-2000:]
+    return folder, model
+
+
+def trained(folder: Path, model: Path, texts: str = "texts") -> list[float]:
     """Losses of every step of check.sh."""
     binaries = python_of("accelerate").parent
     clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     own = {
         "PATH": f"{binaries}{os.pathsep}{clean['PATH']}",
         "MODEL": str(model),
-        "DATASET": str(model / "texts"),
+        "DATASET": str(model / texts),
         "MASTER_PORT": str(free_port()),
         "OMP_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
