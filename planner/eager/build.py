@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from planner.eager.case import EagerCase, Unsupported
+from planner.eager.dora import DoraLinear
 from planner.eager.engine.storage import BF16, F32
 from planner.eager.engine.tape import Tape
-from planner.eager.lora import adapt
+from planner.eager.lora import LoraLinear, adapt
 from planner.eager.models.decoder import CausalModel, Decoder, Setting
 from planner.eager.models.families import Architecture
 from planner.eager.models.gpt2 import Gpt2Block, Gpt2Decoder
@@ -65,7 +66,8 @@ def build(
     whole = CausalModel(model, head, final_cap=cap)
     whole.scaled = arch.traits.scaled == "by_number"
     if case.lora is not None:
-        adapt(whole, model.layers, case.lora, dtype)
+        kind = DoraLinear if case.lora.dora else LoraLinear
+        adapt(whole, model.layers, case.lora, dtype, kind)
         model.grad_inputs = case.recompute != "none"
     return whole
 

@@ -19,6 +19,7 @@ class LoraCase(BaseModel):
     quant: Literal["nf4"] | None = Field(
         default=None, description="frozen weights in 4 bits, doubly quantised"
     )
+    dora: bool = Field(default=False, description="magnitudes beside directions")
 
 
 class EagerCase(BaseModel):

@@ -47,15 +47,28 @@ class Nf4Linear(Module):
         tape, shape, n, k, blocks = x.tape, x.shape, self.n, self.k, self.blocks
 
         def backward(grad: Tensor) -> tuple[Grad]:
-            scales = tape.new((blocks,), F32)
-            matrix = tape.new((n, k), BF16)
-            del scales
+            matrix = _unpacked(tape, n, k, blocks)
             if grad.dtype != BF16:
                 matrix = tape.pointwise(matrix, dtype=grad.dtype)
             return (tape.new(shape, grad.dtype),)
 
         out = tape.new((*shape[:-1], n), x.dtype)
         return tape.record("matmul_4bit", out, (x,), backward)
+
+    def unpacked(self) -> Tensor:
+        """The matrix in 16 bits.
+
+        Returns:
+            The matrix [n, k], outside the graph. [tensor]
+        """
+        return _unpacked(self.weight.tape, self.n, self.k, self.blocks)
+
+
+def _unpacked(tape: Tape, n: int, k: int, blocks: int) -> Tensor:
+    scales = tape.new((blocks,), F32)
+    matrix = tape.new((n, k), BF16)
+    del scales
+    return matrix
 
 
 class LoraLinear(Module):
@@ -101,7 +114,13 @@ def freeze(model: Module) -> None:
         weight.requires_grad = False
 
 
-def adapt(model: Module, layers: list[Module], case: LoraCase, dtype: str) -> None:
+def adapt(
+    model: Module,
+    layers: list[Module],
+    case: LoraCase,
+    dtype: str,
+    adapter: Callable[[Module, LoraCase, str, Tape], Module] = LoraLinear,
+) -> None:
     """Freeze a model and put adapters beside the targeted layers.
 
     Args:
@@ -109,6 +128,7 @@ def adapt(model: Module, layers: list[Module], case: LoraCase, dtype: str) -> No
         layers: Blocks of the model, whose matrices may be quantised. [modules]
         case: The adapters. [case]
         dtype: Type of the model's weights. [name]
+        adapter: Makes a layer with its adapter. [callable]
     """
     tape = model.parameters()[0].tape
     freeze(model)
@@ -119,7 +139,7 @@ def adapt(model: Module, layers: list[Module], case: LoraCase, dtype: str) -> No
     _swap(
         model,
         lambda name, base: (
-            LoraLinear(base, case, kind, tape) if name in case.targets else base
+            adapter(base, case, kind, tape) if name in case.targets else base
         ),
     )
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from hardware.reading.units import Flops
 
@@ -76,6 +76,10 @@ MOST_LENGTH = 2**30
 """Tokens of the longest sequence that is looked at. [token]"""
 
 
+Switch = Annotated[bool | None, AfterValidator(lambda on: on or None)]
+"""True, or absent: off is written like a setting that nobody gave."""
+
+
 class LoraSpec(BaseModel):
     """Low-rank adapters beside frozen linear layers.
 
@@ -98,6 +102,16 @@ class LoraSpec(BaseModel):
     """Format of the adapters; in fp32 each keeps an fp32 copy of its input."""
     modules_to_save: tuple[Literal["embed_tokens", "lm_head"], ...] = ()
     """Tables that train in full beside the adapters, each a copy of the frozen one."""
+    rslora: Switch = None
+    """The product is scaled by alpha over the root of the rank (rank-stabilised), in
+    place of alpha over the rank. Source: Kalajdzievski 2023, arXiv 2312.03732."""
+    dora: Switch = None
+    """Every output has a magnitude that trains, and the sum of the frozen weight and
+    the product gives the direction alone: ``rank (i + o) + o`` parameters. Source:
+    Liu et al. 2024, arXiv 2402.09353; priced as PEFT runs it."""
+    loraplus_lr_ratio: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    """Learning rate of the outer factors over that of the inner ones (LoRA+); absent:
+    one rate. Source: Hayou et al. 2024, arXiv 2402.12354. [1]"""
 
     @property
     def modules(self) -> tuple[Target, ...]:

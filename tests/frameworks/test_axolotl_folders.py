@@ -34,9 +34,14 @@ TINY = SCRIPTS.parent / "accelerate" / "tiny.py"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 PURE = {"name": "hf-bf16"}
 WIDE = {"method": "lora", "lora": {"rank": 4, "precision": "fp32"}}
+VARIANTS = {
+    "method": "lora",
+    "lora": {"rank": 4, "dora": True, "rslora": True, "loraplus_lr_ratio": 16.0},
+}
 QLORA = {"method": "qlora", "lora": {"rank": 4}}
 SPECS: list[tuple[int, dict[str, Any], dict[str, Any]]] = [
     (1, {"recompute": "full"}, {"training": WIDE}),
+    (1, {}, {"training": VARIANTS}),
     (1, {}, {"training": QLORA | {"quantization": "int8"}}),
     (2, {"zero_stage": 3}, {"training": QLORA, "stack": PURE}),
     (4, {"zero_stage": 2, "dp_shard": 2}, {"stack": PURE}),

@@ -5,6 +5,7 @@ from typing import cast
 import numpy as np
 
 from planner.cost.kernels import ELEMENT, NARROW, is_unfused
+from planner.cost.memory.attention_columns import key_share, repeated_columns
 from planner.cost.memory.context_buffers import context_buffers
 from planner.cost.memory.eager_bytes import replayed_block
 from planner.cost.memory.recompute_modules import (
@@ -20,11 +21,12 @@ from planner.cost.parameters.adapters import (
     is_frozen,
     is_kept,
 )
+from planner.cost.parameters.magnitudes import kept_weight_bytes
 from planner.cost.parameters.weights import keeps_quantised, linear_weights
 from planner.cost.pricing import Pricing
 from planner.cost.routing import imbalance
 from planner.cost.workload import Workload
-from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe, ScanBlock
+from planner.models.layers.blocks import LayerKind, Mlp, Moe, ScanBlock
 from planner.models.layers.parts import SavedTensor
 from planner.specs.layouts.recompute import RecomputeKind
 
@@ -148,7 +150,7 @@ def counted_bytes(
     without recompute keep
     ``8 h tau sigma + [2 (a+2g) d + 2 a d + 4 a + 2 n_m f] tau / t``. Dropout adds
     its masks; frozen linears drop the inputs that no adapter reads; autocast keeps a
-    16-bit copy of every weight.
+    16-bit copy of every weight, magnitudes and dropout one in the adapter's format.
 
     Args:
         workload: The job.
@@ -175,6 +177,8 @@ def counted_bytes(
         total += ELEMENT * layer.hidden * layer.copies * tokens(workload, meshes)
     if workload.replay == "amp_bf16" and not kind.rebuilds_layer:
         total += (meshes.zero == 0) * ELEMENT * linear_weights(layer, meshes)
+    if not kind.rebuilds_layer and is_frozen(workload, layer):
+        total += kept_weight_bytes(workload, layer, meshes)
     return total + _beside_bytes(workload, layer, kind, meshes)
 
 
@@ -211,18 +215,10 @@ def _beside_bytes(
     halves = min(layer.norms, 2)
     total = masks * halves * layer.hidden * local * sequence_split(meshes)
     keeps_all = kept_share(kind, layer, "qkv")
-    columns = adapter_widths(workload, layer) + _repeated(workload, layer)
+    columns = adapter_widths(workload, layer) + repeated_columns(workload, layer)
     inner = keeps_all * ELEMENT * columns
     scores = kind.keeps.get("logsumexp", 0.0) * score_bytes(workload, layer)
     return total + (inner + scores) * local / meshes.tp
-
-
-def _repeated(workload: Pricing, layer: LayerKind) -> float:
-    """Columns that repeated keys and values add: ``2 (a - g) d``, else none. [1]."""
-    attention = layer.attention
-    if not workload.recipe.repeats_kv or not isinstance(attention, Attention):
-        return 0.0
-    return 2.0 * (attention.heads - attention.kv_heads) * attention.head_dim
 
 
 def score_bytes(workload: Pricing, layer: LayerKind) -> float:
@@ -247,14 +243,6 @@ def score_bytes(workload: Pricing, layer: LayerKind) -> float:
     keys = attention.attended(workload.training.seq_len, causal=False)
     each = ELEMENT + (ELEMENT + 1) * (workload.recipe.dropout_bytes > 0)
     return float(each * attention.heads * keys * (attention.out_width > 0))
-
-
-def key_share(layer: LayerKind) -> float:
-    """Share of the fused QKV width that is the keys. [1]."""
-    attention = layer.attention
-    if not isinstance(attention, Attention):
-        return 0.0
-    return attention.kv_heads / (attention.heads + 2 * attention.kv_heads)
 
 
 def _share(

@@ -9,6 +9,7 @@ from planner.cost.memory.chance import multiple
 from planner.cost.memory.communicators import communication_bytes
 from planner.cost.memory.eager_bytes import is_replayed
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.parameters.magnitudes import norm_bytes
 from planner.cost.parameters.quantised import dequantised_bytes, gather_width
 from planner.cost.parameters.rank_parameters import Owned, layer_owned
 from planner.cost.parameters.weights import largest_weight
@@ -56,7 +57,8 @@ def buffer_bytes(workload: Pricing, meshes: Meshes) -> Floats:
 
     The libraries' workspaces, messages between stages, a bucket of gradients, and
     TransformerEngine's cached dummy weight gradients. The weight that is dequantised,
-    unless a replay has it among a block's own bytes.
+    or the matrices of which magnitudes are norms, unless a replay has them among a
+    block's own bytes.
 
     Args:
         workload: The job.
@@ -69,7 +71,8 @@ def buffer_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     total = np.full(len(meshes), recipe.workspace_mib.get(workload.gpu.arch, 0.0) * MIB)
     room, counted = total, ~is_replayed(workload, meshes)
     for kind in workload.kinds:
-        passing = counted * dequantised_bytes(workload, kind, meshes)
+        unpacked = dequantised_bytes(workload, kind, meshes)
+        passing = counted * np.maximum(unpacked, norm_bytes(workload, kind, meshes))
         total = np.maximum(total, room + passing)
     total = total + _stage_messages(workload, meshes)
     if recipe.reduced_parameters is not None:

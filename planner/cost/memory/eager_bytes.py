@@ -270,6 +270,7 @@ def _lora(workload: Workload) -> dict[str, object] | None:
         "fp32": training.lora.precision == "fp32",
         "dropout": training.lora.dropout,
         "quant": "nf4" if training.method == "qlora" else None,
+        "dora": bool(training.lora.dora),
     }
 
 

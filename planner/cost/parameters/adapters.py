@@ -1,15 +1,12 @@
-"""Low-rank adapters beside frozen linears: their parameters, GEMMs and inputs."""
+"""Low-rank adapters beside frozen linears: their parameters and inputs."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
 
 import numpy as np
 
-from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time
 from planner.cost.meshes import Floats, Meshes
-from planner.cost.parameters.quantised import HALF, element_bytes, is_quantised
-from planner.cost.pricing import Pricing
-from planner.cost.streaming import memory_time
+from planner.cost.parameters.quantised import HALF
 from planner.cost.workload import Workload
 from planner.models.layers.blocks import LayerKind, Moe
 from planner.models.layers.linears import linear_names, linears
@@ -142,7 +139,7 @@ def is_kept(workload: Workload, layer: LayerKind, tensor: str) -> bool:
         return True
     if tensor not in _INPUTS:
         return True
-    return not _copy_bytes(workload) and any(
+    return not copy_bytes(workload) and any(
         carries(workload, layer, gemm.name) for gemm in _readers(layer, tensor)
     )
 
@@ -165,7 +162,7 @@ def copied_bytes(workload: Workload, layer: LayerKind, tensor: str) -> float:
         peft, tuners/lora/layer.py: lora_B(lora_A(dropout(x)));
         PyTorch, native_dropout keeps a boolean mask.
     """
-    each = _copy_bytes(workload)
+    each = copy_bytes(workload)
     if not each or not is_frozen(workload, layer):
         return 0.0
     return each * sum(
@@ -174,8 +171,15 @@ def copied_bytes(workload: Workload, layer: LayerKind, tensor: str) -> float:
     )
 
 
-def _copy_bytes(workload: Workload) -> int:
-    """Bytes per element of an adapter's own copy of its input."""
+def copy_bytes(workload: Workload) -> int:
+    """Bytes per element of an adapter's own copy of its input.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        Memory, none where the adapter reads the layer's own input. [B]
+    """
     lora = workload.training.lora
     wide = SINGLE if lora.precision == "fp32" else HALF
     if lora.dropout:
@@ -196,7 +200,8 @@ def adapter_parameters(
 ) -> tuple[Floats, Floats]:
     """Adapters of one layer on a rank: ``rho (i + o) / t`` for each linear.
 
-    Both factors are split over the tensor group of their linear.
+    Both factors are split over the tensor group of their linear. With magnitudes ``o``
+    more.
 
     Args:
         workload: The job. [-]
@@ -224,8 +229,8 @@ def adapter_sums(
 ) -> tuple[Floats, Floats]:
     """Rows and columns of a layer's adapters on a rank, as Adafactor keeps them.
 
-    ``(rho + i) + (o + rho)`` for each pair of factors; the inner width is whole on
-    every tensor rank.
+    ``(rho + i) + (o + rho)`` for each pair of factors, ``o`` more for magnitudes; the
+    inner width is whole on every tensor rank.
 
     Args:
         workload: The job. [-]
@@ -251,15 +256,23 @@ def adapter_sums(
 def _sizes(
     workload: Workload, layer: LayerKind, rank: int
 ) -> Iterator[tuple[Gemm, float]]:
-    """GEMMs that carry adapters, each with ``rho (i + o)`` of one copy. [1]."""
+    """GEMMs that carry adapters, each with ``rho (i + o)`` of one copy. [1].
+
+    Magnitudes are ``o`` more.
+    """
+    magnitudes = workload.training.lora.dora is not None
     for gemm in layer.gemms():
         outputs = adapters_beside(workload, layer, gemm.name)
         if outputs:
-            yield gemm, float(rank * (len(outputs) * gemm.inputs + sum(outputs)))
+            wide = rank * len(outputs) * gemm.inputs
+            yield gemm, float(wide + (rank + magnitudes) * sum(outputs))
 
 
 def adapter_widths(workload: Workload, layer: LayerKind) -> float:
     """Columns per token that adapters keep between their two factors.
+
+    Beside magnitudes also the adapter's output and the frozen layer's, which is in 16
+    bits unless a dropped input makes it anew.
 
     Args:
         workload: The job. [-]
@@ -274,120 +287,11 @@ def adapter_widths(workload: Workload, layer: LayerKind) -> float:
         for gemm in layer.gemms()
     )
     wide = SINGLE / HALF if lora.precision == "fp32" else 1.0
-    return float(lora.rank * calls * wide)
-
-
-def adapter_times(
-    workload: Pricing,
-    layer: LayerKind,
-    gemm: Gemm,
-    shape: tuple[Floats, Floats, Floats],
-) -> tuple[Floats, Floats]:
-    """Time of one frozen linear beside its own two GEMMs.
-
-    Forward, the adapters' two GEMMs and one addition; backward, the adapters' four
-    GEMMs and one addition; the dropped or widened copy of the input; for quantised
-    weights the dequantisation of both passes.
-
-    Args:
-        workload: The job. [-]
-        layer: Kind of layer. [-]
-        gemm: The linear. [-]
-        shape: Tokens of the linear, and its columns and inputs on a rank. [1],
-            shape (meshes,) each
-
-    Returns:
-        Forward and backward. [s], shape (meshes,)
-
-    Leaves out that products in fp32 run below the rate of those in 16 bits.
-    """
-    rows, outputs, inputs = shape
-    forward, backward = np.zeros(len(rows)), np.zeros(len(rows))
-    if is_quantised(workload, gemm):
-        moved = (element_bytes(workload) + HALF) * inputs * outputs
-        once = memory_time(workload, moved, 1)
-        forward, backward = forward + once, backward + once
-    for columns in adapters_beside(workload, layer, gemm.name):
-        share = columns / gemm.outputs * outputs
-        ahead, behind = _pair_times(workload, rows, share, inputs)
-        forward, backward = forward + ahead, backward + behind
-    return forward, backward
-
-
-def adapter_weight_times(
-    workload: Pricing,
-    layer: LayerKind,
-    gemm: Gemm,
-    shape: tuple[Floats, Floats, Floats],
-) -> Floats:
-    """Weight gradients of the adapters beside one frozen linear.
-
-    Args:
-        workload: The job. [-]
-        layer: Kind of layer. [-]
-        gemm: The linear. [-]
-        shape: Tokens, columns and inputs, as for :func:`adapter_times`. [1],
-            shape (meshes,) each
-
-    Returns:
-        A part of the backward of :func:`adapter_times`. [s], shape (meshes,)
-    """
-    rows, outputs, inputs = shape
-    time = np.zeros(len(rows))
-    for columns in adapters_beside(workload, layer, gemm.name):
-        share = columns / gemm.outputs * outputs
-        time = time + _pair_weight_time(workload, rows, share, inputs)
-    return time
-
-
-def adapter_width(
-    workload: Workload, layer: LayerKind, gemm: Gemm, outputs: Floats
-) -> Floats:
-    """Outputs per token of the factors of the adapters beside one frozen linear.
-
-    Args:
-        workload: The job. [-]
-        layer: Kind of layer. [-]
-        gemm: The linear. [-]
-        outputs: Outputs of the linear on a rank. [1], shape (meshes,)
-
-    Returns:
-        Columns, none where no adapter is. [1], shape (meshes,)
-    """
-    beside = adapters_beside(workload, layer, gemm.name)
-    inner = float(workload.training.lora.rank * len(beside))
-    return inner + sum(beside) / gemm.outputs * outputs
-
-
-def _pair_weight_time(
-    workload: Pricing, rows: Floats, outputs: Floats, inputs: Floats
-) -> Floats:
-    """Weight gradients of one adapter's two factors. [s], shape (meshes,)."""
-    rate = gemm_rate(workload, narrow=False)
-    inner = np.full(len(rows), float(workload.training.lora.rank))
-    outer = gemm_time(rate, inner, outputs, rows, wgrad=True)
-    return outer + gemm_time(rate, inputs, inner, rows, wgrad=True)
-
-
-def _pair_times(
-    workload: Pricing, rows: Floats, outputs: Floats, inputs: Floats
-) -> tuple[Floats, Floats]:
-    """Forward and backward of one adapter's two factors. [s], shape (meshes,)."""
-    rate = gemm_rate(workload, narrow=False)
-    inner = np.full(len(rows), float(workload.training.lora.rank))
-    forward = (
-        gemm_time(rate, rows, inner, inputs)
-        + gemm_time(rate, rows, outputs, inner)
-        + memory_time(workload, 3.0 * ELEMENT * rows * outputs, 1)
+    inner = lora.rank * calls * wide
+    if not lora.dora:
+        return float(inner)
+    outputs = sum(
+        gemm.calls * sum(adapters_beside(workload, layer, gemm.name))
+        for gemm in layer.gemms()
     )
-    backward = (
-        gemm_time(rate, rows, inner, outputs)
-        + gemm_time(rate, rows, inputs, inner)
-        + _pair_weight_time(workload, rows, outputs, inputs)
-        + memory_time(workload, 3.0 * ELEMENT * rows * inputs, 1)
-    )
-    copied = _copy_bytes(workload)
-    if copied:
-        moved = memory_time(workload, (ELEMENT + copied) * rows * inputs, 1)
-        forward, backward = forward + moved, backward + moved
-    return forward, backward
+    return float(inner + outputs * (wide + (wide if lora.dropout else 1.0)))

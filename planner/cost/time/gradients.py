@@ -7,11 +7,8 @@ import numpy as np
 from planner.cost.kernels import ELEMENT, NARROW, gemm_rate, gemm_time
 from planner.cost.memory.activations import expert_tokens
 from planner.cost.meshes import Floats
-from planner.cost.parameters.adapters import (
-    adapter_weight_times,
-    adapter_width,
-    is_frozen,
-)
+from planner.cost.parameters.adapter_times import adapter_weight_times, adapter_width
+from planner.cost.parameters.adapters import is_frozen
 from planner.cost.parameters.weights import keeps_quantised
 from planner.cost.time.columns import Context
 from planner.models.layers.blocks import LayerKind, Moe

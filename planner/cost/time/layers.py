@@ -7,7 +7,8 @@ from planner.cost.memory.activations import kept_bytes
 from planner.cost.memory.recompute_modules import core_share
 from planner.cost.meshes import Floats
 from planner.cost.network.offload_copies import exposed_copies
-from planner.cost.parameters.adapters import adapter_times, is_frozen
+from planner.cost.parameters.adapter_times import adapter_times
+from planner.cost.parameters.adapters import is_frozen
 from planner.cost.pricing import Pricing
 from planner.cost.time.columns import Context, Parts
 from planner.cost.time.context_parallel import context_exchange

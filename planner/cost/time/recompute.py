@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.cost.memory.activations import key_share
+from planner.cost.memory.attention_columns import key_share
 from planner.cost.memory.recompute_modules import at_work, core_share, rebuilt
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.adapters import adapters_beside

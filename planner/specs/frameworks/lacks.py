@@ -13,6 +13,11 @@ from planner.specs.layouts.offload import CATEGORIES
 REFERENCE = "spec.training.reference"
 """Field of the frozen model of preference training. [text]"""
 
+RATIO_FIELD = "spec.training.lora.loraplus_lr_ratio"
+"""Field of the learning rates of LoRA+. [text]"""
+ONE_RATE = "both factors of an adapter learn at one rate"
+"""What a writer without LoRA+ has. [text]"""
+
 
 @dataclass(frozen=True)
 class Lack:
@@ -74,6 +79,26 @@ def no_reference(asked: Any) -> Iterator[Lack]:
         allowed = "none; accelerate with stack.loss chunked, for which TRL has DPO"
         its = asked.training.reference
         yield Lack("no pairs with a reference", REFERENCE, its, allowed)
+
+
+def plain_adapters(asked: Any, magnitudes: str) -> Iterator[Lack]:
+    """Variants of adapters, of a writer that has words for plain ones alone.
+
+    Args:
+        asked: The job. [-]
+        magnitudes: Why not DoRA. [text]
+
+    Yields:
+        One record per variant that the job asks for.
+    """
+    its, where = asked.training.lora, "spec.training.lora"
+    if its.rslora:
+        what = "adapters are scaled by alpha over the rank"
+        yield Lack(what, f"{where}.rslora", "true", "false")
+    if its.dora:
+        yield Lack(magnitudes, f"{where}.dora", "true", "false")
+    if its.loraplus_lr_ratio:
+        yield Lack(ONE_RATE, RATIO_FIELD, its.loraplus_lr_ratio, "none")
 
 
 class View:

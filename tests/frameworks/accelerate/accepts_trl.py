@@ -1,7 +1,8 @@
 """Answers, for every folder on a line of JSON, whether TRL's parser takes train.yaml.
 
-A line is `{"files": {name: content}}`; the answer is one line of JSON with
-`accepted`, `why`, and what the parsers of TRL and accelerate make of the files.
+A line is `{"files": {name: content}, "script": "sft" or "dpo"}`; the answer is one
+line of JSON with `accepted`, `why`, and what the parsers of TRL and accelerate make of
+the files.
 """
 
 import json
@@ -13,12 +14,13 @@ from typing import Any
 from accepts import launcher, mesh, zero
 from peft import LoraConfig
 from trl import get_peft_config, get_quantization_config
-from trl.scripts.sft import make_parser
+from trl.scripts import dpo, sft
 
 TRAIN = "train.yaml"
+PARSERS = {"dpo": dpo.make_parser, "sft": sft.make_parser}
 
 
-def answered(files: dict[str, Any], folder: Path) -> dict[str, Any]:
+def answered(files: dict[str, Any], script: str, folder: Path) -> dict[str, Any]:
     """What TRL's and accelerate's parsers make of one folder."""
     for name, content in files.items():
         (folder / name).write_text(json.dumps(content))
@@ -26,7 +28,7 @@ def answered(files: dict[str, Any], folder: Path) -> dict[str, Any]:
     mesh(files["accelerate.yaml"])
     # Without a GPU the arguments have to say so.
     words = ["--config", str(folder / TRAIN), "--use_cpu", "true"]
-    _, args, model, _ = make_parser().parse_args_and_config(words)
+    _, args, model, *_ = PARSERS[script]().parse_args_and_config(words)
     lora, bits = get_peft_config(model), get_quantization_config(model)
     return {
         "stage": zero(files.get("ds_config.json"), folder),
@@ -34,6 +36,8 @@ def answered(files: dict[str, Any], folder: Path) -> dict[str, Any]:
         "accumulation": args.gradient_accumulation_steps,
         "length": args.max_length,
         "rank": lora.r if isinstance(lora, LoraConfig) else None,
+        "variants": [lora.use_rslora, lora.use_dora] if lora else None,
+        "before": getattr(args, "precompute_ref_log_probs", None),
         "targets": lora.target_modules if isinstance(lora, LoraConfig) else None,
         "bits": getattr(bits, "bnb_4bit_quant_type", None),
     }
@@ -44,7 +48,8 @@ def main() -> None:
     for line in sys.stdin:
         with tempfile.TemporaryDirectory() as scratch:
             try:
-                said = answered(json.loads(line)["files"], Path(scratch))
+                asked = json.loads(line)
+                said = answered(asked["files"], asked["script"], Path(scratch))
             except (Exception, SystemExit) as error:  # noqa: BLE001  # refusals
                 said = {"accepted": False, "why": f"{type(error).__name__}: {error}"}
             else:

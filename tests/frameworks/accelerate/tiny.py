@@ -1,7 +1,8 @@
 """Writes a model of two layers with a tokenizer of words: `tiny.py CONFIG FOLDER`.
 
-CONFIG is a Hugging Face config.json; the weights are new ones. FOLDER/texts.json has
-texts of those words, one on each line.
+CONFIG is a Hugging Face config.json; the weights are new ones. FOLDER/texts has
+texts of those words, one on each line, and FOLDER/pairs a text that is to be preferred
+beside another.
 """
 
 import json
@@ -36,6 +37,19 @@ def main() -> None:
     text = "".join(json.dumps({"text": line}) + "\n" for line in lines)
     (folder / "texts").mkdir()
     (folder / "texts" / "train.jsonl").write_text(text)
+    _write_pairs(folder / "pairs", few)
+
+
+def _write_pairs(folder: Path, words: list[str]) -> None:
+    """Pairs of texts: one has the first half of the words, the other the rest."""
+    rng = random.Random(1)  # noqa: S311
+    half = len(words) // 2
+    sides = {"chosen": words[:half], "rejected": words[half:]}
+    folder.mkdir()
+    with (folder / "train.jsonl").open("w") as out:
+        for _ in range(TEXTS):
+            its = {k: " " + " ".join(rng.choices(w, k=8)) for k, w in sides.items()}
+            out.write(json.dumps({"prompt": words[0], **its}) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Models of transformers as a case describes them, on whatever device is current."""
 
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -98,6 +99,7 @@ def adapted(model: Any, case: Any) -> Any:
         lora_alpha=16,
         lora_dropout=lora.get("dropout", 0.0),
         target_modules=list(lora.get("targets", ADAPTED)),
+        use_dora=lora.get("dora", False),
     )
     dtype = torch.float32 if lora.get("fp32") else weights_dtype(case)
     with pytest.MonkeyPatch.context() as patch:
@@ -105,11 +107,36 @@ def adapted(model: Any, case: Any) -> Any:
         move = "_move_adapter_to_device_of_base_layer"
         patch.setattr(tuners.BaseTunerLayer, move, lambda *_, **__: None)
         patch.setattr(torch.nn.Module, "to", lambda self, *_, **__: self)
+        if lora.get("dora"):
+            _with_magnitudes(pytest.importorskip("peft.tuners.lora.dora"))
         with default_dtype(dtype):
             model = peft.get_peft_model(model, config, autocast_adapter_dtype=False)
     if case.recompute != "none":
         model.enable_input_require_grads()
     return model
+
+
+def _with_magnitudes(dora: Any) -> None:
+    """Let DoRA unpack fake 4-bit layers, and free its unit matrices when they go.
+
+    Under fake tensors a unit matrix is left in a cycle of references, until Python
+    collects it; a real one goes when the product that is made of it goes.
+    """
+    layer, plain = dora.DoraLinearLayer, dora.dequantize_module_weight
+    if getattr(layer, "collects", False):
+        return
+    run = layer.forward
+
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        out = run(self, *args, **kwargs)
+        gc.collect()
+        return out
+
+    def unpacked(base: Any) -> Any:
+        return base.unpacked() if hasattr(base, "unpacked") else plain(base)
+
+    layer.forward, layer.collects = forward, True
+    dora.dequantize_module_weight = unpacked
 
 
 @contextmanager

@@ -39,6 +39,15 @@ class PackedLinear(torch.nn.Linear):
 
     def forward(self, x: Any) -> Any:
         bnb = pytest.importorskip("bitsandbytes")
+        how = self._state(bnb)
+        return bnb.matmul_4bit(x, self.weight.t(), quant_state=how, bias=self.bias)
+
+    def unpacked(self) -> Any:
+        """The weights in 16 bits."""
+        bnb = pytest.importorskip("bitsandbytes")
+        return bnb.functional.dequantize_4bit(self.weight.data, self._state(bnb))
+
+    def _state(self, bnb: Any) -> Any:
         state = bnb.functional.QuantState
         outer = state(
             self.outer,
@@ -46,7 +55,7 @@ class PackedLinear(torch.nn.Linear):
             blocksize=SCALES_A_SCALE,
             dtype=torch.float32,
         )
-        how = state(
+        return state(
             self.scales,
             shape=(self.out_features, self.in_features),
             code=self.levels,
@@ -56,7 +65,6 @@ class PackedLinear(torch.nn.Linear):
             offset=self.offset,
             state2=outer,
         )
-        return bnb.matmul_4bit(x, self.weight.t(), quant_state=how, bias=self.bias)
 
 
 def quantise(blocks: Any) -> None:

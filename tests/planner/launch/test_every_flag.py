@@ -54,6 +54,8 @@ TOGETHER = {
     "optim_args": {"optim": "sgd"},
     "load_in_4bit": {"use_peft": True},
     "load_in_8bit": {"use_peft": True},
+    "use_dora": {"use_peft": True},
+    "use_rslora": {"use_peft": True},
     "bnb_4bit_quant_type": {"use_peft": True, "load_in_4bit": True},
     "use_bnb_nested_quant": {"use_peft": True, "load_in_4bit": True},
     **{n: {"use_peft": True} for n in OF_SCRIPTS if n.startswith("lora_")},

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from planner.frameworks.accelerate.axolotl.known import VERSION, known
 from planner.frameworks.accelerate.launch.lacks import accelerate
 from planner.frameworks.accelerate.stack import BF16_STACK, deepspeed, option, stack
+from planner.frameworks.accelerate.variants import by_trainer
 from planner.frameworks.transformers import attention
 from planner.models.asked import Asked
-from planner.specs.frameworks.lacks import Lack, Writer
+from planner.specs.frameworks.lacks import RATIO_FIELD, Lack, Writer
 
 
 def axolotl(asked: Asked) -> Iterator[Lack]:
@@ -24,7 +25,7 @@ def axolotl(asked: Asked) -> Iterator[Lack]:
         (_configure_embedding_dtypes), loaders/adapter.py, and
         monkeypatch/accelerate/fsdp2.py, whose fsdp2_prepare_model raises no shards.
     """
-    yield from accelerate(asked)
+    yield from (lack for lack in accelerate(asked) if lack.field != RATIO_FIELD)
     yield from _model(asked)
     yield from _numbers(asked)
     yield from _layout(asked)
@@ -93,6 +94,7 @@ def _full(asked: Asked) -> Iterator[Lack]:
 
 def _adapters(asked: Asked) -> Iterator[Lack]:
     its, where = asked.training.lora, "spec.training.lora"
+    yield from by_trainer(asked, deepspeed=deepspeed(asked))
     if deepspeed(asked) and its.precision != "bf16":
         what = "DeepSpeed makes adapters bf16"
         yield Lack(what, f"{where}.precision", its.precision, "bf16")

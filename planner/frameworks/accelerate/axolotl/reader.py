@@ -17,6 +17,7 @@ from planner.frameworks.accelerate.launch.files import (
 )
 from planner.frameworks.accelerate.launch.reader import reading_of
 from planner.frameworks.accelerate.launch.trainer import refuse_quantised, true
+from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.brief import Reading
 
 FSDP_VERSIONS = ("1", "2")
@@ -220,6 +221,7 @@ def _adapters(given: Mapping[str, Any], name: str) -> dict[str, Any]:
         "lora_dropout": given["lora_dropout"],
         "target_modules": "all-linear" if every else named,
     }
+    its |= asked_for(given, "peft_")
     saved = given.get("lora_modules_to_save")
     return its | ({"modules_to_save": saved} if saved else {})
 

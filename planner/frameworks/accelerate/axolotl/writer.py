@@ -20,6 +20,7 @@ from planner.frameworks.accelerate.launch.plan import (
 from planner.frameworks.accelerate.launch.writer import environment
 from planner.frameworks.accelerate.launch.zero import zero
 from planner.frameworks.accelerate.stack import BF16_STACK
+from planner.frameworks.accelerate.variants import rates, written
 from planner.launch.brief import (
     BY_TORCHRUN,
     Brief,
@@ -163,6 +164,8 @@ def _adapters(brief: Brief) -> dict[str, Any]:
         "lora_dropout": lora.dropout,
         "peft_autocast_adapter_dtype": lora.precision == "fp32",
         **dict.fromkeys(KERNELS, False),
+        **written(lora, "peft_"),
+        **rates(lora),
     }
     every = names == "all-linear"
     found |= {"lora_target_linear": True} if every else {"lora_target_modules": names}

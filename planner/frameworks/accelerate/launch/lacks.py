@@ -16,6 +16,7 @@ from planner.frameworks.accelerate.stack import (
     deepspeed,
     stack,
 )
+from planner.frameworks.accelerate.variants import one_rate
 from planner.frameworks.transformers import attention, attention_lacks
 from planner.models.asked import Asked
 from planner.models.layers.blocks import Moe
@@ -44,6 +45,7 @@ def accelerate(asked: Asked) -> Iterator[Lack]:
     yield from _optimizer(asked)
     yield from _numbers(asked)
     if asked.training.method != "full":
+        yield from one_rate(asked)
         yield from _adapters(asked)
     yield from _mesh(asked)
     yield from _tensor(asked)

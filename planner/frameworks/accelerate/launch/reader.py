@@ -1,5 +1,6 @@
 """Reads accelerate.yaml and a trainer's arguments into a layout and training."""
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ from planner.frameworks.accelerate.launch.files import (
     Found,
     block,
     found,
+    number,
     part,
     whole,
 )
@@ -27,6 +29,7 @@ from planner.frameworks.accelerate.stack import (
     OPTIMIZERS,
     OVER_SHARDS,
 )
+from planner.frameworks.accelerate.variants import RATIO, WORDS
 from planner.launch.brief import Reading
 from planner.launch.sizes import HUGGING_FACE, sizes_of
 
@@ -171,8 +174,39 @@ def _adapters(its: Found) -> dict[str, Any]:
         lora["modules_to_save"] = given["modules_to_save"]
     if its.run.get("adapters_in_fp32"):
         lora["precision"] = "fp32"
+    lora |= variants(given, its.name)
     method = {"method": "qlora" if bits else "lora", "lora": lora}
     return method | (_quantized(bits) if bits else {})
+
+
+def variants(given: Mapping[str, Any], file: str) -> dict[str, Any]:
+    """Variants of adapters by their names in a job.
+
+    Args:
+        given: Fields of LoraConfig, and the ratio of LoRA+. [-]
+        file: File for messages. [text]
+
+    Returns:
+        Fields of a job's lora block. [-]
+    """
+    found: dict[str, Any] = {WORDS[w]: True for w in WORDS if true(given.get(w))}
+    if given.get(RATIO) is not None:
+        found[RATIO] = _ratio(given[RATIO], file)
+    return found
+
+
+def _ratio(value: object, file: str) -> float:
+    """Learning rate of LoRA+'s outer factors over that of the inner ones. [1]."""
+    ratio = number(value)
+    if not 0.0 < ratio < math.inf:
+        raise BadInputError(
+            "is no ratio of learning rates",
+            file=file,
+            field=RATIO,
+            value=value,
+            allowed="more than 0",
+        )
+    return ratio
 
 
 def _quantized(bits: Mapping[str, Any]) -> dict[str, Any]:

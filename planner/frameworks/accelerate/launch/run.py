@@ -13,6 +13,7 @@ from planner.frameworks.accelerate.launch.plan import (
     stack,
     with_trl,
 )
+from planner.frameworks.accelerate.variants import written
 from planner.launch.brief import Brief
 
 HALF = {"bf16": "bfloat16", "fp16": "float16", "fp8": "bfloat16"}
@@ -95,7 +96,7 @@ def _adapters(brief: Brief) -> dict[str, Any]:
     }
     if its.modules_to_save:
         found["modules_to_save"] = list(its.modules_to_save)
-    return found
+    return found | written(its)
 
 
 def _quantization(brief: Brief) -> dict[str, Any]:

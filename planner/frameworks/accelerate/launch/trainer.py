@@ -9,6 +9,7 @@ import yaml
 from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.known import keys, unknown_arguments
+from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.shell import Script, fill_words, refuse_unset, unset
 
 LENGTHS = ("max_length", "max_seq_length", "model_max_length", "cutoff_len")
@@ -25,6 +26,8 @@ ADAPTERS = frozenset(
         "load_in_8bit",
         "bnb_4bit_quant_type",
         "use_bnb_nested_quant",
+        "use_dora",
+        "use_rslora",
     }
 )
 """Options of TRL's scripts that adapters and frozen weights are read from. [text]
@@ -70,8 +73,6 @@ UNPRICED = frozenset(
         "torch_compile_mode",
         "torch_empty_cache_steps",
         "use_cpu",
-        "use_dora",
-        "use_rslora",
     }
 )
 """Arguments that change time or memory in a way that is not read. [text]
@@ -304,7 +305,7 @@ def adapters_of(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any
     }
     names = ("target_modules", "modules_to_save")
     lora |= {n: str(lora[n]).split() for n in names if _several(lora[n])}
-    return lora, _frozen(given)
+    return lora | asked_for(given), _frozen(given)
 
 
 def _several(value: object) -> bool:

@@ -9,8 +9,9 @@ from planner.frameworks.accelerate.llamafactory.known import (
     known,
 )
 from planner.frameworks.accelerate.stack import deepspeed, option, stack
+from planner.frameworks.accelerate.variants import by_trainer
 from planner.models.asked import Asked
-from planner.specs.frameworks.lacks import Lack, Writer
+from planner.specs.frameworks.lacks import RATIO_FIELD, Lack, Writer
 
 PRECISIONS = ("bf16", "fp16")
 STORED = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
@@ -33,7 +34,7 @@ def llamafactory(asked: Asked) -> Iterator[Lack]:
         model/adapter.py (init_adapter), model/model_utils/attention.py and
         quantization.py; peft 0.18.1 mapping_func.py (autocast_adapter_dtype).
     """
-    yield from accelerate(asked)
+    yield from (lack for lack in accelerate(asked) if lack.field != RATIO_FIELD)
     yield from _model(asked)
     yield from _numbers(asked)
     if asked.training.method != "full":
@@ -74,6 +75,7 @@ def _numbers(asked: Asked) -> Iterator[Lack]:
 def _adapters(asked: Asked) -> Iterator[Lack]:
     its, where = asked.training, "spec.training.lora"
     name = stack(asked)
+    yield from by_trainer(asked, deepspeed=deepspeed(asked))
     if name in ("hf-bf16", "hf-amp"):
         what = "adapters lie beside the checkpoint's weights, under autocast"
         yield Lack(what, "spec.stack", name, "hf-fsdp2, hf-trainer")

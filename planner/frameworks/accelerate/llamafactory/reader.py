@@ -14,6 +14,7 @@ from planner.frameworks.accelerate.llamafactory.known import (
     unknown_arguments,
 )
 from planner.frameworks.accelerate.llamafactory.writer import FLASH
+from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.brief import Reading
 
 MARKS = frozenset(
@@ -34,10 +35,13 @@ READ = MARKS | {
     "lora_alpha",
     "lora_dropout",
     "lora_rank",
+    "loraplus_lr_ratio",
     "quantization_method",
     "quantization_type",
     "stage",
+    "use_dora",
     "use_reentrant_gc",
+    "use_rslora",
 }
 """Arguments that a layout, a training block or a stack is read from. [text]"""
 UNPRICED = frozenset(
@@ -54,7 +58,6 @@ UNPRICED = frozenset(
         "use_adam_mini",
         "use_apollo",
         "use_badam",
-        "use_dora",
         "use_galore",
         "use_hyper_parallel",
         "use_kt",
@@ -174,6 +177,7 @@ def _adapters(given: Mapping[str, Any]) -> dict[str, Any]:
         "lora_dropout": given.get("lora_dropout", 0.0),
         "target_modules": "all-linear" if target == "all" else _names(target),
     }
+    its |= asked_for(given)
     saved = given.get("additional_target")
     return its | ({"modules_to_save": _names(str(saved))} if saved else {})
 

@@ -23,6 +23,7 @@ from planner.frameworks.accelerate.llamafactory.known import (
     TRANSFORMERS,
     VERSION,
 )
+from planner.frameworks.accelerate.variants import rates, written
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
 from planner.specs.reading.escape import yaml_text
 
@@ -143,6 +144,8 @@ def _adapters(brief: Brief) -> dict[str, Any]:
         "lora_alpha": 2 * its.rank,
         "lora_dropout": its.dropout,
         "lora_target": "all" if names == "all-linear" else ",".join(names),
+        **written(its),
+        **rates(its),
     }
 
 

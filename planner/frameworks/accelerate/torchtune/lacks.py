@@ -7,7 +7,7 @@ from planner.frameworks.accelerate.stack import BF16_STACK, option, stack
 from planner.frameworks.accelerate.torchtune.known import family_of
 from planner.frameworks.transformers import attention
 from planner.models.asked import Asked
-from planner.specs.frameworks.lacks import Lack, Writer
+from planner.specs.frameworks.lacks import RATIO_FIELD, Lack, Writer, plain_adapters
 
 VERSION = "0.6.1"
 """Release of torchtune that files are written for. [text]"""
@@ -38,7 +38,7 @@ def torchtune(asked: Asked) -> Iterator[Lack]:
         lora_finetune_single_device.py, modules/transformer.py,
         modules/loss/ce_chunked_output_loss.py, modules/low_precision/nf4_linear.py.
     """
-    yield from accelerate(asked)
+    yield from (lack for lack in accelerate(asked) if lack.field != RATIO_FIELD)
     yield from _model(asked)
     yield from _numbers(asked)
     yield from _layout()
@@ -111,6 +111,7 @@ def _layout() -> Iterator[Lack]:
 
 def _adapters(asked: Asked) -> Iterator[Lack]:
     its, where, names = asked.training, "spec.training.lora", targets(asked)
+    yield from plain_adapters(asked, "its magnitudes are priced as PEFT's alone")
     if its.lora.precision != "bf16":
         what = "adapters are in the format of the weights"
         yield Lack(what, f"{where}.precision", its.lora.precision, "bf16")

@@ -66,11 +66,13 @@ READ = frozenset(
         "packing",
         "precompute_ref_log_probs",
         "use_bnb_nested_quant",
+        "use_dora",
         "use_peft",
+        "use_rslora",
     }
 )
 """Arguments of the script that a training block or a stack is read from. [text]"""
-UNPRICED = frozenset({"lora_target_parameters", "use_dora"})
+UNPRICED = frozenset({"lora_target_parameters"})
 """Arguments of the script that change time or memory, and are not read. [text]"""
 
 

@@ -23,6 +23,7 @@ from planner.frameworks.accelerate.launch.plan import (
 from planner.frameworks.accelerate.launch.run import weights
 from planner.frameworks.accelerate.launch.writer import HEADS, PLACES, environment
 from planner.frameworks.accelerate.launch.zero import zero
+from planner.frameworks.accelerate.variants import written
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
 from planner.models.layers.blocks import Moe
 from planner.specs.reading.escape import yaml_text
@@ -159,6 +160,7 @@ def _adapters(brief: Brief) -> dict[str, Any]:
         "lora_alpha": 2 * its.rank,
         "lora_dropout": its.dropout,
         "lora_target_modules": [names] if isinstance(names, str) else names,
+        **written(its),
     }
 
 

@@ -6,7 +6,7 @@ from planner.errors import did_you_mean
 from planner.frameworks.megatron.bridge.known import VERSION, fields
 from planner.frameworks.megatron.launch.lacks import core
 from planner.models.asked import Asked
-from planner.specs.frameworks.lacks import Lack, Writer
+from planner.specs.frameworks.lacks import Lack, Writer, plain_adapters
 
 MODULES = {
     "qkv": "linear_qkv",
@@ -57,6 +57,7 @@ def _adapters(asked: Asked) -> Iterator[Lack]:
         yield Lack("no 4-bit base", "spec.training.method", "qlora", "full, lora")
     if its.method == "full":
         return
+    yield from plain_adapters(asked, "magnitudes are priced as PEFT's alone")
     if not its.lora.modules or set(its.lora.modules) - set(MODULES):
         allowed = ", ".join(MODULES)
         yield Lack("adapters on these layers", where, its.lora.targets, allowed)

@@ -254,7 +254,7 @@ def test_short_texts_that_nothing_fills_up_are_padded_to_their_longest() -> None
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("peft_use_dora: true", "peft_use_dora"),
+        ("peft_layers_to_transform: [1]", "peft_layers_to_transform"),
         ("lora_rank: 8", "lora_rank: no key of axolotl 0.19.0"),
         ("attn_implementation: flash_attention_3", "priced as sdpa"),
         ("plugins: [a.CutCrossEntropyPlugin]", "CutCrossEntropy"),

@@ -212,7 +212,7 @@ def test_batches_that_are_not_packed_are_padded_to_their_longest() -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("use_dora: true", "use_dora"),
+        ("lora_target_parameters: [experts]", "lora_target_parameters"),
         ("lora_rank: 8", "lora_rank: no argument"),
         ("max_seq_length: 512", "read as max_length"),
         ("attn_implementation: flex_attention", "priced as sdpa"),
