@@ -1,7 +1,7 @@
 """Micro-batches in flight on every rank when a backward starts, by schedule shape."""
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -42,6 +42,17 @@ class PeakColumns:
     """Micro-batches in flight that wait for their W. [1], shape (peaks, vpp)"""
     starts: Ints
     """First peak of every rank; every rank has a peak. [1], shape (pp,)"""
+
+    @cached_property
+    def weights(self) -> Ints:
+        """Times that static, accumulated, saved and pending memory count.
+
+        Not to be written to. [1], shape (terms, peaks, vpp).
+        """
+        works = np.arange(self.held.shape[1]) == self.chunk[:, None]
+        weights = np.stack([np.ones_like(self.held), works, self.held, self.pending])
+        weights.setflags(write=False)
+        return weights
 
 
 @lru_cache(maxsize=1024)

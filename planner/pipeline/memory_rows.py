@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from planner.cost.meshes import Ints
 from planner.cost.reach import Mask
-from planner.pipeline.in_flight import PeakColumns, peak_columns
+from planner.pipeline.in_flight import peak_columns
 from planner.pipeline.linear import Linear
 from planner.pipeline.splits import Counts, stages_by_rank
 from planner.specs.table import EndCosts, IdleMoment, LayerCosts, StageCosts
@@ -362,7 +362,7 @@ def _passes(costs: StageCosts, ranks: Mask) -> MemoryRows:
         rank=at.rank,
         stages=stages,
         working=stages[at.rank, at.chunk][:, None],
-        weights=_weights(at),
+        weights=at.weights,
         layers=np.array([_layer(layer) for layer in costs.layers], dtype=np.int64),
         ends=np.array([_end(costs.embedding), _end(costs.head)], dtype=np.int64),
         layers_at_work=np.array([layer.transient for layer in costs.layers]),
@@ -371,15 +371,6 @@ def _passes(costs: StageCosts, ranks: Mask) -> MemoryRows:
         depth=costs.stages,
     )
     return rows if ranks.all() else rows.take(ranks[at.rank])
-
-
-@lru_cache(maxsize=64)
-def _weights(at: PeakColumns) -> Ints:
-    """Weights of the terms; not to be written to. [1], shape (terms, peaks, vpp)."""
-    works = np.arange(at.held.shape[1]) == at.chunk[:, None]
-    weights = np.stack([np.ones_like(at.held), works, at.held, at.pending])
-    weights.setflags(write=False)
-    return weights
 
 
 def _layer(layer: LayerCosts) -> list[tuple[int, int, int, int]]:

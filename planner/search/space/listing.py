@@ -26,6 +26,8 @@ from planner.specs.layouts.recompute import BLOCK_KINDS
 
 AT_ONCE = 8192
 """Meshes that are listed between two looks at the limits. [1]"""
+PP_COLUMN = [field.name for field in fields(Meshes)].index("pp")
+"""Column of the pipeline ranks in packed meshes. [1]"""
 
 
 def packed(rows: Iterable[tuple[int, ...]], stop: Stop) -> Rows:

@@ -5,11 +5,11 @@ A mesh is a tuple of degrees; a candidate adds schedule, chunks and recompute.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 
-from planner.cost.meshes import PP_INSIDE, Meshes
+from planner.cost.meshes import PP_INSIDE
 from planner.cost.pricing import Pricing
 from planner.models.layers.blocks import Mlp
 from planner.search.space.blocks import named_blocks
@@ -28,7 +28,7 @@ from planner.search.space.fleet import (
 )
 from planner.search.space.formats import NarrowGradients, Shards
 from planner.search.space.incompatible_pairs import clash_of
-from planner.search.space.listing import Listing, packed
+from planner.search.space.listing import PP_COLUMN, Listing, packed
 from planner.search.space.menus import offered, searched
 from planner.search.space.schedules import NO_RECOMPUTE, chunk_counts
 from planner.search.space.switches import keeps_full
@@ -42,8 +42,6 @@ __all__ = ["Enumerator", "Space", "enumerate_space", "fills"]
 
 MOST_DEFAULT_MICRO_BATCH = 8
 """Sequences in the largest micro-batch of the default space. [1]"""
-PP_COLUMN = [field.name for field in fields(Meshes)].index("pp")
-"""Column of the pipeline ranks in packed meshes. [1]"""
 MOST_DEFAULT_CONTEXT = 64
 """Largest context degree of the default space. [1]"""
 
