@@ -1,4 +1,4 @@
-"""What stands around a block whose weights several layers share."""
+"""Ends and adapters of a block whose weights several layers share."""
 
 from dataclasses import dataclass
 
