@@ -181,3 +181,27 @@ def attention_lacks(asked: Asked, room: str) -> Iterator[Lack]:
         allowed = ", ".join(implementations(asked.model.family))
         priced = asked.stack.get("attention_kernel")
         yield Lack("no such attention", "spec.stack.attention", priced, allowed)
+
+
+def sharing_lacks(asked: Asked, most: int) -> Iterator[Lack]:
+    """ZeRO stages that cannot hold weights which several layers share.
+
+    Args:
+        asked: The job. [-]
+        most: Highest ZeRO stage that holds such weights once. [1]
+
+    Yields:
+        One record where layers share weights, or no record.
+
+    References:
+        PyTorch, FullyShardedDataParallel: a parameter lies in one unit, and a unit here
+        is a layer. DeepSpeed's ZeRO-3 gathers the weights for each layer that runs
+        them, which has no price here.
+    """
+    if asked.model.shares_weights:
+        yield Lack(
+            "weights that layers share are not divided",
+            "layout.zero_stage",
+            allowed=f"{most} or less",
+            when=lambda its: its.zero_stage > most,
+        )

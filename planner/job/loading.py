@@ -9,6 +9,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.job.calibration_file import read_calibration
 from planner.job.case import Case
+from planner.job.expressible import unwritable
 from planner.job.resolve import cautions, resolved_spec
 from planner.job.variants import with_settings
 from planner.specs.answer.result import RankedPlan
@@ -52,7 +53,9 @@ class Job(Case):
         return job
 
     def workload_of(self, plan: RankedPlan | None) -> Workload:
-        """The workload of a plan, with the plan's settings; the first without a plan.
+        """The workload of a plan, with the plan's settings.
+
+        Without a plan, the first under a framework that can run the job.
 
         Args:
             plan: A plan of this job, or None. [-]
@@ -61,7 +64,8 @@ class Job(Case):
             One of the workloads, with the plan's method and optimizer. [-]
         """
         if plan is None:
-            return self.workloads[0]
+            able = (each for each in self.workloads if not unwritable(each))
+            return next(able, self.workloads[0])
         chosen = str(plan.estimate.stack.get("framework"))
         by_name = {w.framework.name: w for w in self.workloads}
         return with_settings(by_name.get(chosen, self.workloads[0]), plan.settings)

@@ -68,6 +68,13 @@ def _check_frozen(training: TrainingSpec, model: Architecture) -> None:
             value=freeze.layers,
             allowed=f"0 to {model.layers}",
         )
+    if freeze.layers and model.shares_weights:
+        raise BadInputError(
+            f"layers of {model.name} share weights, which freeze in all or in none",
+            field="training.freeze.layers",
+            value=freeze.layers,
+            allowed="0",
+        )
     if model.tied_embeddings and training.trains_embedding != training.trains_head:
         block = "lora.modules_to_save" if adapted else "freeze"
         raise BadInputError(

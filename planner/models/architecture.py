@@ -93,6 +93,11 @@ class Architecture:
         return tuple(dict.fromkeys(kind for kind, _ in self.runs))
 
     @property
+    def shares_weights(self) -> bool:
+        """Tell if some layer runs weights that an earlier one holds."""
+        return any(kind.is_shared for kind in self.kinds)
+
+    @property
     def mtp_kind(self) -> LayerKind:
         """Kind of the layer inside an MTP module: its own, or the last run's; trained.
 

@@ -68,6 +68,7 @@ from planner.models.families.qwen_next import (
 )
 from planner.models.families.seed import SeedOssConfig
 from planner.models.families.starcoder2 import Starcoder2Config
+from planner.models.families.zamba2 import Zamba2Config
 from planner.models.likeness import (
     PLANNED_AS,
     left_out,
@@ -135,6 +136,7 @@ FAMILIES: tuple[type[FamilyConfig], ...] = (
     FalconH1Config,
     JambaConfig,
     MinimaxConfig,
+    Zamba2Config,
 )
 
 MOST_PARAMETERS = 10**15

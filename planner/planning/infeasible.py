@@ -197,6 +197,9 @@ def _remedies(footprint: Footprint) -> tuple[str, ...]:
     states = stage.weights + stage.gradients + stage.optimizer
     gpus = workload.gpus
     if states > stage.activations + stage.transient:
+        if excess <= 1:  # the prediction fits, and the risk is too high
+            more = f"more than {gpus_words(gpus)} of this size would lower the risk"
+            return (f"States are {states:.1f} GiB of it: {more}.",)
         node = workload.topology.cluster.node.gpus_per_node
         nodes = int(np.ceil(gpus * excess / node))
         more = f"about {gpus_words(nodes * node, node)} of this size instead of {gpus}"
@@ -206,6 +209,11 @@ def _remedies(footprint: Footprint) -> tuple[str, ...]:
     if freed:
         return (f"Activations and transients fill it: loosen the limits on {freed}.",)
     longer = workload.training.seq_len // 2
+    if excess <= 1:
+        return (
+            f"Activations and transients fill it: sequences of {longer} tokens or GPUs "
+            f"with more memory would lower the risk (cp is {footprint.layout.cp}).",
+        )
     return (
         f"Activations and transients fill it: sequences of {longer} tokens or GPUs "
         f"with {excess:.1f} times the memory would fit (cp is {footprint.layout.cp}).",

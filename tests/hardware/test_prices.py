@@ -32,7 +32,7 @@ def test_a_rental_is_the_median_of_the_newest_year() -> None:
 def test_older_quotes_join_where_the_newest_year_has_fewer_than_three() -> None:
     quote = rental("l4")
     assert quote is not None
-    assert quote.quotes == len(gpu_prices("l4").rental) == 2
+    assert quote.quotes == len(gpu_prices("l4").rental) == 3
     assert {q.date[:4] for q in gpu_prices("l4").rental} == {"2025", "2026"}
 
 

@@ -74,6 +74,9 @@ SMALL: dict[str, Any] = {
     "attn_layer_offset": 1,
     "attn_type_list": [0, 1, 0, 1],
     "block_size": 64,
+    "n_mamba_heads": 6,
+    "mamba_ngroups": 2,
+    "adapter_rank": 6,
     "compress_ratios": [0, 4, 128, 4],
     "num_hash_layers": 1,
     "o_groups": 2,
@@ -114,7 +117,7 @@ def _smaller(name: str, value: Any) -> Any:
     """Small value of one field; of a pattern the first layer of each letter or word."""
     if isinstance(value, dict):
         return smaller(value)
-    if name == "layer_types":
+    if name in {"layer_types", "layers_block_type"}:
         return (list(dict.fromkeys(value)) * SMALL["num_hidden_layers"])[:4]
     if name == "hybrid_override_pattern":
         return "".join(dict.fromkeys(value)).ljust(SMALL["num_hidden_layers"], "M")

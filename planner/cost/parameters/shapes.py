@@ -13,7 +13,7 @@ from planner.models.layers.parts import Gemm
 def weight_shapes(
     layer: LayerKind, meshes: Meshes
 ) -> Iterator[tuple[Gemm, Floats, Floats, "Floats | float"]]:
-    """Every linear with its inputs, outputs and copies on a rank.
+    """Every linear that a layer holds with its inputs, outputs and copies on a rank.
 
     Args:
         layer: Kind of layer. [-]
@@ -24,7 +24,7 @@ def weight_shapes(
         shape (meshes,)
     """
     one = np.ones(len(meshes))
-    for gemm in layer.gemms():
+    for gemm in (gemm for gemm in layer.gemms() if gemm.held):
         expert = gemm.split.startswith("expert")
         ways = meshes.etp if expert else meshes.tp
         column = ways if gemm.split.endswith("column") else one

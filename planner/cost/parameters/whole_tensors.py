@@ -9,7 +9,7 @@ from planner.models.layers.blocks import LayerKind, Mlp
 
 
 def tensors_of(layer: LayerKind) -> int:
-    """Weights of a layer, gate and up apart, and its norms.
+    """Weights that a layer holds, gate and up apart, and its norms.
 
     Args:
         layer: Kind of layer.
@@ -20,7 +20,8 @@ def tensors_of(layer: LayerKind) -> int:
     Leaves out biases, which travel with their weights.
     """
     dense = layer.ffn if isinstance(layer.ffn, Mlp) else layer.ffn.shared
-    return len(layer.gemms()) + dense.gated + layer.norms
+    held = sum(gemm.held for gemm in layer.gemms())
+    return held + (dense.gated and dense.held) + layer.norms
 
 
 def owner_turns(

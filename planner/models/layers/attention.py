@@ -1,7 +1,7 @@
 """Attention blocks: multi-head and grouped-query, and multi-head latent (MLA)."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from planner.models.layers.parts import Block, Gemm, SavedTensor
@@ -102,6 +102,8 @@ class Attention(AttentionBlock):
         output_gate: Columns beside the queries whose sigmoid scales the output.
         key_matrices: Matrices m for keys and values: 2, 1 where values are the keys'
             columns, 0 where an earlier layer made both. [1]
+        input_width: Columns that the projections read in place of h; None for h. [1]
+        held: The layer holds the weights; False where an earlier one does.
     """
 
     hidden: int
@@ -118,6 +120,17 @@ class Attention(AttentionBlock):
     logit_cap: float | None = None
     output_gate: bool = False
     key_matrices: int = 2
+    input_width: int | None = None
+    held: bool = True
+
+    @property
+    def read_width(self) -> int:
+        """Columns that the projections read: h, or a width of their own.
+
+        Returns:
+            Columns. [1]
+        """
+        return self.input_width or self.hidden
 
     @property
     def gate_width(self) -> int:
@@ -150,13 +163,16 @@ class Attention(AttentionBlock):
     def sharded_parameters(self) -> int:
         """Projections and what goes with heads: h (a + m g) d + a d h [+ (a + m g) d].
 
-        A norm over all heads adds (a + g) d, sinks add a, an output gate h a d.
+        A norm over all heads adds (a + g) d, sinks add a, an output gate h a d. Weights
+        of an earlier layer add none.
 
         Returns:
             Parameters. [1]
         """
-        widths = self.qkv_width + self.gate_width + self.out_width
-        matrices = self.hidden * widths
+        if not self.held:
+            return 0
+        read = self.read_width * (self.qkv_width + self.gate_width)
+        matrices = read + self.out_width * self.hidden
         norm = self.wide_qk_norm * (self.heads + self.kv_heads) * self.head_dim
         biased = self.qkv_width + self.gate_width
         vectors = self.qkv_bias * biased + self.sinks * self.heads
@@ -169,6 +185,8 @@ class Attention(AttentionBlock):
         Returns:
             Parameters. [1]
         """
+        if not self.held:
+            return 0
         normed = 2 if self.key_matrices else 1
         return self.out_bias * self.hidden + self.qk_norm * normed * self.head_dim
 
@@ -181,10 +199,9 @@ class Attention(AttentionBlock):
         if self.head_dim == 0:
             return ()
         wide = self.qkv_width + self.gate_width
-        return (
-            Gemm("qkv", self.hidden, wide, "column", "attention"),
-            Gemm("attention_out", self.out_width, self.hidden, "row", "attention"),
-        )
+        made = Gemm("qkv", self.read_width, wide, "column", "attention")
+        out = Gemm("attention_out", self.out_width, self.hidden, "row", "attention")
+        return replace(made, held=self.held), replace(out, held=self.held)
 
     def saved(self) -> tuple[SavedTensor, ...]:
         """Q, K and V after rotation; the output; the softmax's log-sum-exp.

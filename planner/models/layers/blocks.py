@@ -13,6 +13,7 @@ from planner.models.layers.scans.scan import GatedDelta, ScanBlock
 from planner.models.layers.scans.selective import SelectiveScan
 from planner.models.layers.scans.side_by_side import SideBySide
 from planner.models.layers.scans.state_space import StateSpace
+from planner.models.layers.shared import SharedBlock
 from planner.models.layers.sparse import SparseLatentAttention
 from planner.models.layers.streams import (
     AlternatingUpdates,
@@ -44,6 +45,7 @@ __all__ = [
     "SavedTensor",
     "ScanBlock",
     "SelectiveScan",
+    "SharedBlock",
     "SideBySide",
     "SparseLatentAttention",
     "Split",
@@ -168,6 +170,11 @@ class LayerKind(Block):
             Parameters. [1]
         """
         return self.ffn.active_expert_parameters
+
+    @property
+    def is_shared(self) -> bool:
+        """Tell if an earlier layer holds some of the layer's weights."""
+        return not all(gemm.held for gemm in self.gemms())
 
     def gemms(self) -> tuple[Gemm, ...]:
         """Attention's GEMMs, then the feed-forward block's, then the stream's.

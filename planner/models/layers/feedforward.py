@@ -1,6 +1,6 @@
 """Feed-forward blocks: the dense MLP and the mixture of experts (MoE)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner.models.layers.parts import Block, Gemm, SavedTensor
 
@@ -17,12 +17,14 @@ class Mlp(Block):
         ffn: Inner width f of one matrix. [1]
         gated: A gate matrix stands beside the up matrix.
         bias: Biases on all matrices.
+        held: The layer holds the weights; False where an earlier one does.
     """
 
     hidden: int
     ffn: int
     gated: bool
     bias: bool = False
+    held: bool = True
 
     @property
     def inner_width(self) -> int:
@@ -35,13 +37,13 @@ class Mlp(Block):
 
     @property
     def sharded_parameters(self) -> int:
-        """Matrices and the inner bias: n_m h f [+ (n_m - 1) f].
+        """Matrices and the inner bias: n_m h f [+ (n_m - 1) f]; 0 of an earlier layer.
 
         Returns:
             Parameters. [1]
         """
         matrices = self.hidden * (self.inner_width + self.ffn)
-        return matrices + self.bias * self.inner_width
+        return self.held * (matrices + self.bias * self.inner_width)
 
     @property
     def replicated_parameters(self) -> int:
@@ -50,7 +52,7 @@ class Mlp(Block):
         Returns:
             Parameters. [1]
         """
-        return self.bias * self.hidden
+        return self.held * self.bias * self.hidden
 
     def gemms(self) -> tuple[Gemm, ...]:
         """Gate and up as one GEMM (h -> (n_m - 1) f), then down (f -> h).
@@ -60,10 +62,9 @@ class Mlp(Block):
         """
         if self.ffn == 0:
             return ()
-        return (
-            Gemm("fc1", self.hidden, self.inner_width, "column", "ffn"),
-            Gemm("fc2", self.ffn, self.hidden, "row", "ffn"),
-        )
+        up = Gemm("fc1", self.hidden, self.inner_width, "column", "ffn")
+        down = Gemm("fc2", self.ffn, self.hidden, "row", "ffn")
+        return replace(up, held=self.held), replace(down, held=self.held)
 
     def saved(self) -> tuple[SavedTensor, ...]:
         """Output of gate and up, and of the activation.

@@ -19,7 +19,7 @@ _WHOLE = (
     *("q", "q_a", "q_b", "kv_a", "kv_b"),
     *("index_q", "index_k", "index_weights"),
     *("laurel_in", "laurel_out", "altup_router", "altup_predict", "altup_correct"),
-    *("out_a", "input_gate", "input_out", "latent_in", "latent_out"),
+    *("out_a", "input_gate", "input_out", "latent_in", "latent_out", "block_out"),
 )
 """Products that are one linear layer each, but for those that a block fuses. [text]"""
 

@@ -25,6 +25,7 @@ class Gemm:
         split: Division by tensor or expert parallelism.
         region: Half of the layer that the GEMM belongs to.
         calls: Copies of a token that pass through; top-k for an expert. [1]
+        held: The layer holds the weights; False where an earlier one does.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Gemm:
     split: Split
     region: Region
     calls: int = 1
+    held: bool = True
 
     @property
     def weights(self) -> int:

@@ -10,6 +10,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.frameworks import FRAMEWORKS
 from planner.job.expressible import able, refuse_inexpressible, refuse_unknown_words
+from planner.job.loading import from_spec
 from planner.job.resolve import resolve
 from planner.planning.optimize import optimize
 from planner.prediction.predict import predict
@@ -146,3 +147,16 @@ def test_combinations_of_recomputed_modules_are_words() -> None:
         refuse_unknown_words(SearchSpec(recompute="layernorn+moe_act"))
     assert "layernorm+moe_act" in str(refused.value)
     assert "modules with + between them" in str(refused.value)
+
+
+def test_a_job_without_a_plan_is_under_a_framework_that_can_run_it() -> None:
+    """Not under Megatron, the first of all, where it lacks the model's blocks."""
+    fields = {
+        "model": "smollm3-3b",
+        "cluster": "a100-pcie-4",
+        "framework": "any",
+        "training": {"seq_len": 2048, "global_batch": 64},
+    }
+    its = from_spec(JobSpec.model_validate(fields), file="a test", base=Path())
+    assert its.workloads[0].framework.name == "megatron"
+    assert its.workload_of(None).framework.name == "accelerate"

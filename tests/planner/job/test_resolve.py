@@ -206,3 +206,13 @@ def test_a_sequence_beyond_the_model_is_a_caution() -> None:
     training = {"seq_len": 16384, "global_batch": 64}
     (caution,) = cautions(resolved(job(training=training)))
     assert "16,384 is beyond the 8,192 positions" in caution
+
+
+@pytest.mark.parametrize("cluster", ["dgx-b200-32-nodes", "gb300-nvl72-16-racks"])
+@pytest.mark.parametrize("framework", [its.name for its in FRAMEWORKS])
+def test_every_framework_has_an_attention_kernel_on_blackwell(
+    framework: str, cluster: str
+) -> None:
+    """SDPA prefers cuDNN there, whose kernels are measured."""
+    workload = resolved(job(framework=framework, cluster=cluster))
+    assert attention_kernel(workload) == "cudnn9"

@@ -102,6 +102,9 @@ def test_where_no_layout_is_within_the_risk_the_ways_out_are_named() -> None:
     assert chance > 0.05
     assert f"{chance:.0%}" in said
     assert "--robust off" in said
+    assert "would lower the risk" in said
+    assert "times the memory" not in said
+    assert "would hold them" not in said
     (least,) = re.findall(r"--set search.memory_risk=(0\.\d+)", said)
     out = optimize([crowded(0.9, memory_risk=float(least))], robust=True)
     assert out.fastest is not None

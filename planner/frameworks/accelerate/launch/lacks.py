@@ -17,7 +17,7 @@ from planner.frameworks.accelerate.stack import (
     stack,
 )
 from planner.frameworks.accelerate.variants import one_rate
-from planner.frameworks.transformers import attention, attention_lacks
+from planner.frameworks.transformers import attention, attention_lacks, sharing_lacks
 from planner.models.asked import Asked
 from planner.models.layers.blocks import Moe
 from planner.models.layers.linears import linears
@@ -60,6 +60,7 @@ def _model(asked: Asked) -> Iterator[Lack]:
         near = did_you_mean(kind, sorted(keys().models))
         yield Lack("transformers has no such model", "spec.model", kind, near)
     yield from attention_lacks(asked, "accelerate")
+    yield from sharing_lacks(asked, 2 if deepspeed(asked) else 0)
     if asked.model.mtp_layers:
         what = f"{asked.model.mtp_layers} layers"
         yield Lack("no multi-token prediction", "spec.model", what, "none")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from planner.frameworks.deepspeed.launch.known import VERSION
 from planner.frameworks.deepspeed.limits import LIMITS
-from planner.frameworks.transformers import attention_lacks
+from planner.frameworks.transformers import attention_lacks, sharing_lacks
 from planner.models.asked import Asked
 from planner.models.layers.blocks import Attention
 from planner.specs.frameworks.lacks import Lack, Writer, no_reference
@@ -89,6 +89,7 @@ def _model(asked: Asked) -> Iterator[Lack]:
             when=lambda its: its.zero_stage == 3,
         )
     yield from attention_lacks(asked, "deepspeed")
+    yield from sharing_lacks(asked, 2)
     if asked.model.mtp_layers:
         layers = f"{asked.model.mtp_layers} layers"
         yield Lack("no multi-token prediction", "spec.model", layers, "none")

@@ -7,7 +7,7 @@ from planner.models import preset, preset_names
 from planner.models.layers.linears import linear_names, linears, split_widths
 from planner.models.registry import FAMILIES
 
-NO_LINEAR = ("router", "expert", "hyper")
+NO_LINEAR = ("router", "expert", "hyper", "adapter")
 """Products whose weights are parameters and no linear layers. [text]"""
 
 
