@@ -21,6 +21,8 @@ SECONDS = 120.0
 def main() -> None:
     """Plan every job, and print a row for each and the median price."""
     files = [Path(name) for name in sys.argv[1:]] or sorted(JOBS.glob("*.yaml"))
+    print("# The price of a limit on the risk of running out of memory\n")
+    print("Written by `python -m benchmarks.search.risk`.\n")
     print("| job | slower than the plain optimum | its risk | the plan's |")
     print("|---|---|---|---|")
     prices = []
@@ -30,7 +32,7 @@ def main() -> None:
         price = price_of(result)
         prices += [] if price is None else [price]
         print(f"| {file.stem} | {_words(result, price)} |", flush=True)
-    print(f"median {median(prices):.1%}")
+    print(f"\nMedian: {median(prices):.1%} slower than the plain optimum.")
 
 
 def price_of(result: Result) -> float | None:
