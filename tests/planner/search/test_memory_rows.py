@@ -31,7 +31,7 @@ from planner.specs.table import StageCosts
 ROOT = Path(__file__).resolve().parents[3]
 READERS = {
     "planner/pipeline/in_flight.py": {"Peak", "peaks"},
-    "planner/pipeline/memory_rows.py": {"PeakColumns", "peak_columns"},
+    "planner/pipeline/memory_rows.py": {"peak_columns"},
     "planner/search/bounds/bounds.py": {"least_in_flight"},
 }
 """Modules that read how many micro-batches are in flight, and what they read.
