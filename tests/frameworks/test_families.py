@@ -17,7 +17,7 @@ from small_models import one_of_each_family, small_fields  # noqa: E402
 from test_megatron_launch import on_forks as on_megatron  # noqa: E402
 from test_torchtitan_launch import on_forks as on_torchtitan  # noqa: E402
 
-from planner.errors import UnsupportedPlanError  # noqa: E402
+from planner.errors import BadInputError, UnsupportedPlanError  # noqa: E402
 from planner.job.resolve import resolve  # noqa: E402
 from planner.launch import emit, read_plan, write_folder  # noqa: E402
 from planner.prediction.predict import predict  # noqa: E402
@@ -86,16 +86,30 @@ def said(folder: Path) -> str:
     return (folder / "rank-0.log").read_text(errors="replace")
 
 
-REFUSED = {"minimax"}
-"""Families that DeepSpeed's files have no ZeRO 3 for. [text]"""
+REFUSED = {
+    "deepspeed": {
+        "minimax": "ZeRO 3 leaves the decays",
+        "zamba2": "share",
+    },
+    "accelerate": {"zamba2": "share"},
+}
+"""Families that a target has no shards for, and its words. [text]"""
 
 
-@pytest.mark.parametrize("family", sorted(REFUSED))
-def test_deepspeed_refuses_shards_that_would_not_train(
-    family: str, tmp_path: Path
+@pytest.mark.parametrize(
+    ("target", "family", "words"),
+    [(target, *one) for target, its in REFUSED.items() for one in its.items()],
+)
+def test_shards_that_would_not_train_are_refused(
+    target: str, family: str, words: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(UnsupportedPlanError, match="ZeRO 3 leaves the decays"):
-        written(family, "deepspeed", SHARDED, tmp_path / family)
+    with pytest.raises((BadInputError, UnsupportedPlanError), match=words):
+        written(family, target, SHARDED, tmp_path / family)
+
+
+def sharded(target: str) -> tuple[str, ...]:
+    """Families that a target trains in shards."""
+    return tuple(one for one in FAMILIES if one not in REFUSED[target])
 
 
 @pytest.fixture(scope="module")
@@ -104,13 +118,13 @@ def deepspeed(
 ) -> dict[str, tuple[list[int], str]]:
     """Exit codes and words of every family under ZeRO 3."""
     scratch = tmp_path_factory.mktemp("deepspeed")
-    families = tuple(one for one in FAMILIES if one not in REFUSED)
+    families = sharded("deepspeed")
     folders = folders_of(families, "deepspeed", SHARDED, scratch)
     codes = forked(run_in, "deepspeed", folders, scratch, ("--steps", "1"), ON_CPU)
     return {family: (codes[family], said(folders[family][0])) for family in families}
 
 
-@pytest.mark.parametrize("family", [one for one in FAMILIES if one not in REFUSED])
+@pytest.mark.parametrize("family", sharded("deepspeed"))
 def test_deepspeed_trains_it_in_shards(
     family: str, deepspeed: dict[str, tuple[list[int], str]]
 ) -> None:
@@ -139,13 +153,14 @@ def accelerate(
 ) -> dict[str, tuple[list[int], str]]:
     """Exit codes and words of every family under FSDP2."""
     scratch = tmp_path_factory.mktemp("accelerate")
-    folders = folders_of(FAMILIES, "accelerate", SHARDED, scratch)
+    families = sharded("accelerate")
+    folders = folders_of(families, "accelerate", SHARDED, scratch)
     words = ("--max_steps", "1", "--logging_steps", "1")
     codes = forked(run_in, "accelerate", folders, scratch, words, ON_CPU, ACCELERATE)
-    return {family: (codes[family], said(folders[family][0])) for family in FAMILIES}
+    return {family: (codes[family], said(folders[family][0])) for family in families}
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", sharded("accelerate"))
 def test_accelerate_trains_it_in_shards(
     family: str, accelerate: dict[str, tuple[list[int], str]]
 ) -> None:
