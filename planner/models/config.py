@@ -1,7 +1,7 @@
 """Reads Hugging Face fields: what a family needs, and errors that name the field."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -149,6 +149,28 @@ def require_divisible(config: BaseModel, field: str, by: str, else_: str = "") -
     value, divisor = getattr(config, field), getattr(config, by)
     if value % divisor:
         raise ValueError(f"{field} {value} is not a multiple of {by} {divisor}{else_}")
+
+
+def require_words(config: BaseModel, field: str, allowed: Sequence[str]) -> None:
+    """Check that a field has one known word for each layer.
+
+    Args:
+        config: Config that holds the field and num_hidden_layers.
+        field: Name of the list of words.
+        allowed: Words that a layer may have. [text]
+
+    Raises:
+        ValueError: The list is too short or too long, or has another word.
+    """
+    words: Sequence[str] = getattr(config, field)
+    layers: int = getattr(config, "num_hidden_layers")  # noqa: B009
+    if len(words) != layers:
+        raise ValueError(
+            f"{field} has {len(words)} entries; num_hidden_layers is {layers}"
+        )
+    for word in words:
+        if word not in allowed:
+            raise ValueError(f"{field} has {word!r}; allowed: {', '.join(allowed)}")
 
 
 def require_at_most(config: BaseModel, field: str, limit: str) -> None:

@@ -1,4 +1,4 @@
-"""What trains beside frozen weights equals what PEFT makes, to the last parameter."""
+"""Adapters have the parameters that PEFT makes, to the last one."""
 
 from pathlib import Path
 from typing import Any

@@ -181,10 +181,22 @@ def copy_bytes(workload: Workload) -> int:
         Memory, none where the adapter reads the layer's own input. [B]
     """
     lora = workload.training.lora
-    wide = SINGLE if lora.precision == "fp32" else HALF
+    wide = adapter_width(workload)
     if lora.dropout:
         return wide + MASK
     return wide if wide == SINGLE else 0
+
+
+def adapter_width(workload: Workload) -> int:
+    """Bytes of a number of the adapters.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        Bytes. [B]
+    """
+    return SINGLE if workload.training.lora.precision == "fp32" else HALF
 
 
 def _readers(layer: LayerKind, tensor: str) -> list[Gemm]:
@@ -286,7 +298,7 @@ def adapter_widths(workload: Workload, layer: LayerKind) -> float:
         gemm.calls * len(adapters_beside(workload, layer, gemm.name))
         for gemm in layer.gemms()
     )
-    wide = SINGLE / HALF if lora.precision == "fp32" else 1.0
+    wide = adapter_width(workload) / HALF
     inner = lora.rank * calls * wide
     if not lora.dora:
         return float(inner)

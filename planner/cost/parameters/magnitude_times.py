@@ -1,12 +1,11 @@
 """Time that magnitudes beside an adapter take: norms of whole weights, and scalings."""
 
-from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time
+from planner.cost.kernels import gemm_rate, gemm_time
 from planner.cost.meshes import Floats
-from planner.cost.parameters.adapters import SINGLE
+from planner.cost.parameters.adapters import SINGLE, adapter_width
 from planner.cost.parameters.quantised import HALF, element_bytes, is_quantised
 from planner.cost.pricing import Pricing
 from planner.cost.streaming import memory_time, operator_latency, stream_rate
-from planner.cost.workload import Workload
 from planner.models.layers.parts import Gemm
 
 WEIGHT_PASSES = 6.0
@@ -43,7 +42,7 @@ def magnitude_times(
         peft 0.21.2 tuners/lora/dora.py, DoraLinearLayer.forward and get_weight_norm.
     """
     rows, outputs, inputs = shape
-    moved, wide = rows * outputs, _width(workload)
+    moved, wide = rows * outputs, adapter_width(workload)
     forward = _norm_time(workload, gemm, outputs, inputs)
     forward = forward + _streamed(workload, AHEAD_PASSES * wide * moved, AHEAD_KERNELS)
     backward = _streamed(workload, BEHIND_PASSES * wide * moved, BEHIND_KERNELS)
@@ -54,16 +53,11 @@ def magnitude_times(
     return forward, backward
 
 
-def _width(workload: Workload) -> int:
-    """Bytes of a number of the adapter. [B]."""
-    return SINGLE if workload.training.lora.precision == "fp32" else ELEMENT
-
-
 def _norm_time(
     workload: Pricing, gemm: Gemm, outputs: Floats, inputs: Floats
 ) -> Floats:
     """Time of the product in full and of the norms. [s], shape (meshes,)."""
-    rate, wide = gemm_rate(workload, narrow=False), _width(workload)
+    rate, wide = gemm_rate(workload, narrow=False), adapter_width(workload)
     inner = 0.0 * inputs + workload.training.lora.rank
     size = outputs * inputs
     moved = wide * (WEIGHT_PASSES * size + inputs * inputs)

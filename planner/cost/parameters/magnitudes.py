@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from planner.cost.meshes import Floats, Meshes
-from planner.cost.parameters.adapters import SINGLE, adapters_beside
+from planner.cost.parameters.adapters import SINGLE, adapter_width, adapters_beside
 from planner.cost.parameters.quantised import HALF, is_quantised
 from planner.cost.parameters.shapes import weight_shapes
 from planner.cost.workload import Workload
@@ -31,7 +31,7 @@ def norm_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
         peft 0.21.2 tuners/lora/dora.py, DoraLinearLayer.forward.
     """
     most: Floats = np.zeros(len(meshes))
-    wide = _width(workload)
+    wide = adapter_width(workload)
     for inputs, size, made in _weights(workload, layer, meshes):
         most = np.maximum(most, wide * (inputs**2 + 3.0 * size) + made * size)
     return most
@@ -54,7 +54,7 @@ def kept_weight_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> F
     total: Floats = np.zeros(len(meshes))
     if not workload.training.lora.dropout:
         return total
-    wide = _width(workload)
+    wide = adapter_width(workload)
     for _, size, made in _weights(workload, layer, meshes):
         total = total + min(made, wide) * size
     return total
@@ -66,14 +66,9 @@ def _weights(
     """Inputs and size of each weight with magnitudes, and bytes to make it. [1]."""
     if not workload.training.lora.dora:
         return
-    widened = SINGLE * (_width(workload) == SINGLE)
+    widened = SINGLE * (adapter_width(workload) == SINGLE)
     for gemm, inputs, outputs, copies in weight_shapes(layer, meshes):
         made = widened + HALF * is_quantised(workload, gemm)
         for columns in adapters_beside(workload, layer, gemm.name):
             share = columns / gemm.outputs * outputs
             yield inputs, copies * inputs * share, made
-
-
-def _width(workload: Workload) -> int:
-    """Bytes of a number of the adapter. [B]."""
-    return SINGLE if workload.training.lora.precision == "fp32" else HALF

@@ -10,7 +10,7 @@ from planner.specs.training import LoraSpec
 WORDS = {"use_rslora": "rslora", "use_dora": "dora"}
 """The planner's name of a variant by PEFT's. [text]"""
 RATIO = "loraplus_lr_ratio"
-"""Learning rates of LoRA+, under one name here, in axolotl and in LLaMA-Factory."""
+"""Key of LoRA+'s ratio, the same here, in axolotl and in LLaMA-Factory. [text]"""
 
 
 def written(lora: LoraSpec, prefix: str = "") -> dict[str, Any]:

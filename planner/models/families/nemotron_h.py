@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import NonNegativeInt, PositiveInt, model_validator
 
 from planner.models.architecture import Architecture
+from planner.models.config import require_words
 from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe, StateSpace
 from planner.models.layers.grouped_query import GroupedQueryConfig
 
@@ -70,18 +71,11 @@ class NemotronHConfig(GroupedQueryConfig):
 
     @model_validator(mode="after")
     def _check_layers(self) -> Self:
-        words, layers = self.layers_block_type, self.num_hidden_layers
-        if len(words) != layers:
-            raise ValueError(
-                f"layers_block_type has {len(words)} entries; num_hidden_layers is "
-                f"{layers}"
-            )
-        for word in words:
-            if word not in HALVES:
-                raise ValueError(
-                    f"layers_block_type has {word!r}; allowed: {', '.join(HALVES)}"
-                )
-        if "moe" in words and self.num_experts_per_tok > self.n_routed_experts:
+        require_words(self, "layers_block_type", HALVES)
+        if (
+            "moe" in self.layers_block_type
+            and self.num_experts_per_tok > self.n_routed_experts
+        ):
             raise ValueError(
                 f"num_experts_per_tok {self.num_experts_per_tok} is more than "
                 f"n_routed_experts {self.n_routed_experts}"

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import PositiveInt, model_validator
 
+from planner.models.config import require_words
 from planner.models.layers.blocks import (
     Attention,
     LayerKind,
@@ -73,17 +74,7 @@ class Zamba2Config(GroupedQueryConfig):
 
     @model_validator(mode="after")
     def _check_layers(self) -> Self:
-        words, layers = self.layers_block_type, self.num_hidden_layers
-        if len(words) != layers:
-            raise ValueError(
-                f"layers_block_type has {len(words)} entries; num_hidden_layers is "
-                f"{layers}"
-            )
-        for word in words:
-            if word not in KINDS:
-                raise ValueError(
-                    f"layers_block_type has {word!r}; allowed: {', '.join(KINDS)}"
-                )
+        require_words(self, "layers_block_type", KINDS)
         return self
 
     @model_validator(mode="after")

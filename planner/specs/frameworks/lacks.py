@@ -16,7 +16,7 @@ REFERENCE = "spec.training.reference"
 RATIO_FIELD = "spec.training.lora.loraplus_lr_ratio"
 """Field of the learning rates of LoRA+. [text]"""
 ONE_RATE = "both factors of an adapter learn at one rate"
-"""What a writer without LoRA+ has. [text]"""
+"""Feature that a writer without LoRA+ lacks. [text]"""
 
 
 @dataclass(frozen=True)
