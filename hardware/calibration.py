@@ -9,7 +9,7 @@ section that comes from the base. `attention` multiplies rates; `scale_up` multi
 messages and bandwidths alike, so latencies stay. Datasheet facts are in `specs`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
@@ -43,11 +43,14 @@ __all__ = [
     "calibrated",
     "calibration",
     "network",
+    "scaled_attention",
     "scaled_links",
 ]
 
 _FOLDER = "calibration"
-_NOT_GPUS = frozenset({"formats", "host", "kernels", "network", "nccl", "scans"})
+_NOT_GPUS = frozenset(
+    {"formats", "host", "kernels", "network", "nccl", "power", "scans"}
+)
 _OWN = frozenset({"name", "base", "transferred", "borrowed", "scale_up_on"})
 """Fields that a base does not hand down."""
 
@@ -306,17 +309,32 @@ def _with_base(path: str, given: dict[str, Any]) -> dict[str, Any]:
 
 def _scaled(base: GpuCalibration, scale: _Scale) -> GpuCalibration:
     """A base with its attention rates and its domain's bandwidths multiplied."""
-    curves = tuple(
-        curve.model_copy(
-            update={
-                "forward": tuple(rate * scale.attention for rate in curve.forward),
-                "backward": tuple(rate * scale.attention for rate in curve.backward),
-            },
-        )
-        for curve in base.attention
-    )
+    curves = scaled_attention(base.attention, scale.attention)
     scale_up = scaled_links(base.scale_up, scale.scale_up)
     return base.model_copy(update={"attention": curves, "scale_up": scale_up})
+
+
+def scaled_attention(
+    curves: Iterable[AttentionCurve], factor: float
+) -> tuple[AttentionCurve, ...]:
+    """Curves of attention with every rate multiplied.
+
+    Args:
+        curves: The curves. [-]
+        factor: Rate over the rate of the curves. [1]
+
+    Returns:
+        As many curves. [-]
+    """
+    return tuple(
+        curve.model_copy(
+            update={
+                "forward": tuple(rate * factor for rate in curve.forward),
+                "backward": tuple(rate * factor for rate in curve.backward),
+            },
+        )
+        for curve in curves
+    )
 
 
 @reader(_FOLDER)
@@ -327,6 +345,7 @@ def _check_file(name: str) -> object:
         "nccl": "NCCL's",
         "formats": "the formats'",
         "kernels": "the products'",
+        "power": "the power law's",
         "scans": "the scans'",
     }
     if whose := owners.get(name):

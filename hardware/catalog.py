@@ -280,6 +280,8 @@ def _as_used(its: NodeSpec, spec: ClusterSpec) -> NodeSpec:
         changed |= _share(its, size)
     if spec.nics_per_node:
         changed["nics_per_node"] = spec.nics_per_node
+    if spec.power_limit:
+        changed["power_limit"] = spec.power_limit
     return its.model_copy(update=changed)
 
 

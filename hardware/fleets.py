@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from hardware.reading.names import Name
-from hardware.reading.units import BytesPerSecond
+from hardware.reading.units import BytesPerSecond, Watts
 from hardware.specs import Sourced
 
 
@@ -66,7 +66,7 @@ class JoinSpec(BaseModel):
 
 MOST_NODES = 1_000_000
 """Nodes of the largest cluster that is looked at. [1]"""
-OF_NODES = ("gpus_per_node", "nic", "nics_per_node")
+OF_NODES = ("gpus_per_node", "nic", "nics_per_node", "power_limit")
 """Fields of a cluster that replace its node's. [text]"""
 
 
@@ -83,6 +83,7 @@ class ClusterSpec(Sourced):
             every node: NICs, host memory and drives are shared in proportion. [1]
         nic: Name of the scale-out link of one NIC, in place of the node's. [-]
         nics_per_node: NICs for training traffic, in place of the node's. [1]
+        power_limit: Most power that each GPU is let draw, in place of the node's. [W]
         out_of_service: Nodes that run nothing: the last so many, or those listed,
             counted from 0. [1]
         pools: Of a mixed fleet, clusters of one kind of node each. `node` is then the
@@ -99,6 +100,7 @@ class ClusterSpec(Sourced):
     gpus_per_node: PositiveInt | None = None
     nic: str | None = None
     nics_per_node: PositiveInt | None = None
+    power_limit: Watts | None = None
     pools: tuple["ClusterSpec", ...] = ()
     join: JoinSpec = JoinSpec()
 

@@ -293,6 +293,8 @@ class NodeSpec(_FullySourced):
         nvme_drives: Local NVMe drives for scratch data, where known. [1]
         nvme_capacity: Room on all drives, where known. [B]
         max_power: Rated power of the node, where known. [W]
+        power_limit: Most power that each GPU is let draw, where that is below its TDP;
+            of a superchip, its module. [W]
     """
 
     gpu: str
@@ -305,6 +307,7 @@ class NodeSpec(_FullySourced):
     nvme_drives: PositiveInt | None = None
     nvme_capacity: Bytes | None = None
     max_power: Watts | None = None
+    power_limit: Watts | None = None
 
     @model_validator(mode="after")
     def _check_whole_nodes_in_a_domain(self) -> Self:

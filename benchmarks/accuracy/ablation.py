@@ -30,6 +30,7 @@ from planner.cost.time import (
     recompute,
 )
 from planner.evidence.fitting.fit_columns import Floats, Observed
+from planner.evidence.mapping import cases
 from planner.evidence.rows.rows import Row, read_rows
 from planner.frameworks.fitted import DOCUMENTED
 
@@ -102,6 +103,14 @@ TERMS = (
         contention,
         "BUSY_RATE",
         1.0,
+    ),
+    Term(
+        "what holds a machine back is the machine's, not its stack's",
+        "cscs-docs docs/running/slurm.md, 660 W; SimuMax configs/system, products",
+        ("gh200-gipfel-zeltrxn", "megatron-moe-modelzoo", "simumax-b200"),
+        cases,
+        "held",
+        lambda its, _: its,
     ),
     Term(
         "every node waits for every other, not replicas alone",

@@ -168,9 +168,11 @@ def _node(cluster: Cluster, own: EconomicsSpec, total: int) -> NodeTerms:
     """Price and power of one kind of node."""
     node, gpu, facts = cluster.node, cluster.gpu, running()
     quote, told = _price(own, gpu.name, total, node.gpus_per_node)
-    tdp = gpu.tdp * node.gpus_per_node
+    limit = min(gpu.tdp, node.power_limit or gpu.tdp)
+    tdp, saved = (watts * node.gpus_per_node for watts in (limit, gpu.tdp - limit))
     ratio = facts.rated_over_tdp
-    rated = Term(node.max_power or tdp * ratio.value, f"{node.name}'s datasheet")
+    whole = node.max_power - saved if node.max_power else tdp * ratio.value
+    rated = Term(whole, f"{node.name}'s datasheet")
     if node.max_power is None:
         rated = Term(rated.value, f"{ratio.value:g} x TDP, {ratio.source}")
     computing, waiting = _power(rated, tdp, own)

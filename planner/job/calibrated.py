@@ -5,6 +5,8 @@ from math import exp, log, sqrt
 
 from hardware.calibration import GpuCalibration
 from hardware.calibration import calibration as published
+from hardware.catalog import Cluster
+from hardware.kernels.power import held, rate_held
 from hardware.specs import GpuSpec
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
@@ -39,12 +41,12 @@ def shipped_profile(room: str, stack: str, arch: str) -> Profile:
     return fitted().deviation(arch, stack).of(documented)
 
 
-def measured_of(gpu: str, own: CalibrationFile | None) -> GpuCalibration:
-    """Calibration of a GPU, with the user's measurements.
+def measured_of(cluster: Cluster, own: CalibrationFile | None) -> GpuCalibration:
+    """Calibration of a cluster's GPU at its power, with the user's measurements.
 
     Args:
-        gpu: Name in the catalog. [-]
-        own: The user's measurements, or None. [-]
+        cluster: The cluster, whose nodes may limit the power of a GPU. [-]
+        own: The user's measurements, which were made under that limit, or None. [-]
 
     Returns:
         Rates of kernels and of memory. [-]
@@ -52,7 +54,8 @@ def measured_of(gpu: str, own: CalibrationFile | None) -> GpuCalibration:
     Raises:
         ValueError: The GPU has no calibration.
     """
-    known = published(gpu)
+    rate = rate_held(cluster.gpu, cluster.node)
+    known = held(published(cluster.gpu.name), rate)
     return known if own is None else own.kernels(known)
 
 

@@ -111,7 +111,7 @@ def _on_cluster(
     own: CalibrationFile | None,
 ) -> tuple[Workload, ...]:
     """A job on nodes of one kind, once for each framework it may run under."""
-    measured = _looked_up("cluster", lambda: measured_of(cluster.gpu.name, own))
+    measured = _looked_up("cluster", lambda: measured_of(cluster, own))
     chosen = "search" if spec.search.choices("precision") else "training"
     for wanted in trainings(training, spec.search):
         _check_priced(wanted, cluster, measured, f"{chosen}.precision")

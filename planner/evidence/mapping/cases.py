@@ -4,9 +4,10 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from hardware.calibration import calibration
+from hardware.calibration import GpuCalibration, calibration
 from hardware.catalog import Cluster
 from hardware.graph.topology import ClusterTopology
+from hardware.kernels.power import held, rate_held
 from hardware.reading.files import CatalogError, UnknownNameError
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
@@ -69,7 +70,7 @@ def _stated(row: Row) -> Case:
     """The case with unknown recomputation read as none."""
     hardware = hardware_of(hardware_block(row), row.normalised.fabric)
     cluster = hardware.cluster
-    achieved = calibration(cluster.gpu.name)
+    achieved = _kernels(row, cluster)
     rule = stack_rule(row, cluster.gpu.arch)
     software = software_of(row, rule, hardware, achieved)
     model = architecture_of(row.model, row.job.seq_len)
@@ -91,6 +92,12 @@ def _stated(row: Row) -> Case:
         stack=rule.stack,
         flags=(*hardware.flags, *software.flags, *placed.flags, *latent),
     )
+
+
+def _kernels(row: Row, cluster: Cluster) -> GpuCalibration:
+    """Calibration of a row's GPU, as its machine was measured or by its power."""
+    rate = row.hardware.held_rate or rate_held(cluster.gpu, cluster.node)
+    return held(calibration(cluster.gpu.name), rate)
 
 
 def _from_scratch(framework: Framework) -> Framework:

@@ -28,8 +28,6 @@ class Hardware:
     """A cluster, and what the row says beyond the datasheet."""
 
     cluster: Cluster
-    clock: float
-    """Rate of the power-capped part over the nominal part's rate. [1]"""
     flags: tuple[str, ...]
     """Assumptions that the row needed. [text]"""
 
@@ -46,7 +44,7 @@ def hardware_of(block: HardwareBlock, fabric: FabricWord) -> Hardware:
         fabric: Kind of the network between nodes. [text]
 
     Returns:
-        The cluster, the clock of its power cap, and flags.
+        The cluster, and flags.
 
     Raises:
         UnsupportedError: The catalogue has no such GPU.
@@ -70,12 +68,13 @@ def hardware_of(block: HardwareBlock, fabric: FabricWord) -> Hardware:
         nic=nic.name,
         nics_per_node=nics,
         host_memory=_host_memory(known),
+        power_limit=block.power_limit_w and f"{block.power_limit_w:g} W",
         sources=_SOURCES,
     )
     uneven = size < wanted and block.gpus > wanted
     flags = (f"nodes of {size}, not {wanted}: {block.gpus} GPUs",) if uneven else ()
     cluster = _cluster(_as_stated(gpu, block), node, scale_up, nic, block.gpus)
-    return Hardware(cluster, _clock(block, gpu), (*flags, *assumed))
+    return Hardware(cluster, (*flags, *assumed))
 
 
 def _cluster(
@@ -236,16 +235,6 @@ def _is_hosts(gpu: GpuSpec, stated: float) -> bool:
     """True where the memory in a superchip's name is the CPU's: `GH200 480GB`."""
     label = (gpu.memory_label or gpu.memory_capacity) / GB
     return gpu.host_link == "nvlink-c2c" and stated > _HOSTS * label
-
-
-def _clock(block: HardwareBlock, gpu: GpuSpec) -> float:
-    """Sustained rate under the power cap: min(1, (W / W_nominal) ** exponent)."""
-    if block.power_limit_w is None:
-        return 1.0
-    share = min(block.power_limit_w / gpu.tdp, 1.0)
-    power = rules().power
-    board = gpu.name.startswith("rtx-")
-    return float(share ** (power.board_exponent if board else power.exponent))
 
 
 def _host_memory(node: NodeSpec | None) -> str | None:

@@ -82,8 +82,6 @@ def software_of(
         **profile_settings(software),
         **allocator_setting(software, stacked.profile),
         "attention_kernel": kernel,
-        "clock": stacked.profile.clock * hardware.clock,
-        "attention_rate": stacked.profile.attention_rate * hardware.clock,
     }
     unknown = ("unknown framework",) if rule.unknown else ()
     framework = replace(

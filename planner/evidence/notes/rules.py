@@ -17,14 +17,6 @@ class _Rule(BaseModel):
     source: str
 
 
-class PowerRule(_Rule):
-    """Sustained rate of a capped part: (W / W_nominal) ** exponent."""
-
-    exponent: float = Field(gt=0, le=1)
-    board_exponent: float = Field(gt=0, le=1)
-    """Exponent of GeForce and RTX boards."""
-
-
 class GpusRule(_Rule):
     """Sizes that are meant where a row names none."""
 
@@ -221,7 +213,6 @@ class Rules(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    power: PowerRule
     gpus: GpusRule
     custom_parts: CustomPartsRule
     latent_attention: LatentRule

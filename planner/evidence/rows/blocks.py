@@ -140,6 +140,9 @@ class HardwareBlock(_Block):
     hbm_tb_s: Amount | None = None
     power_limit_w: Amount | None = None
     power_note: str | None = None
+    held_rate: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Rate of the machine's own products over the chip's sustained rate. [1]"""
+    held_note: str | None = None
 
 
 class JobBlock(_Block):

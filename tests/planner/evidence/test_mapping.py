@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from measured_rows import MakeRow
 
+from hardware.calibration import calibration
+from planner.cost.workload import Workload
 from planner.evidence.mapping.architectures import architecture_of
 from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.cases import case_of
@@ -92,8 +94,36 @@ def test_a_power_cap_is_read_from_the_software_too(make_row: MakeRow) -> None:
     free = case_of(make_row()).workload
     cap = {"power_limit_w": free.gpu.tdp / 2}
     capped = case_of(make_row(software=cap)).workload
-    ratio = capped.framework.profile.clock / free.framework.profile.clock
-    assert ratio == pytest.approx(0.5**0.6)
+    assert level(capped) / level(free) == pytest.approx(0.5**0.6)
+
+
+def level(workload: Workload) -> float:
+    """Efficiency of half-precision products. [1]."""
+    return workload.calibration.gemm["bf16"].efficiency
+
+
+def test_a_power_cap_slows_products_and_attention_once(make_row: MakeRow) -> None:
+    """The stack's own clock stays: what a machine holds back is the machine's."""
+    free = case_of(make_row()).workload
+    capped = case_of(make_row(software={"power_limit_w": free.gpu.tdp / 2})).workload
+    assert capped.framework.profile == free.framework.profile
+    for one, other in zip(
+        capped.calibration.attention, free.calibration.attention, strict=True
+    ):
+        ratios = [a / b for a, b in zip(one.backward, other.backward, strict=True)]
+        assert ratios == pytest.approx([0.5**0.6] * len(ratios))
+    assert capped.calibration.memory == free.calibration.memory
+
+
+def test_the_rate_of_a_measured_machine_counts_for_more_than_its_power(
+    make_row: MakeRow,
+) -> None:
+    """Products, those of experts and attention all at the rate that was measured."""
+    plain = hardware(make_row, gpu="A100", gpus=8).workload
+    own = hardware(make_row, gpu="A100", gpus=8, held_rate=0.8, power_limit_w=300)
+    assert level(own.workload) == pytest.approx(0.8 * level(plain))
+    one, other = (w.calibration.attention[0] for w in (own.workload, plain))
+    assert one.forward == pytest.approx([0.8 * rate for rate in other.forward])
 
 
 def test_stated_hardware_overrules_the_datasheet(make_row: MakeRow) -> None:
@@ -110,8 +140,8 @@ def test_stated_hardware_overrules_the_datasheet(make_row: MakeRow) -> None:
     assert gpu.memory_bandwidth == pytest.approx(2.4e12)
     assert gpu.memory_capacity == pytest.approx(81559 * 2**20 * 96 / 80)
     assert cluster.nic_share == pytest.approx(50e9 / 8)
-    assert case.workload.framework.profile.clock == pytest.approx(
-        (500 / 700) ** 0.28, rel=0.2
+    assert level(case.workload) == pytest.approx(
+        calibration(gpu.name).gemm["bf16"].efficiency * (500 / 700) ** 0.6
     )
 
 
@@ -157,7 +187,7 @@ def test_a_cap_costs_a_board_less_than_a_module(make_row: MakeRow) -> None:
             hardware(make_row, gpu=name, gpus=1, power_limit_w=power)
             for power in (None, watts)
         )
-        both = [each.workload.framework.profile.clock for each in (capped, free)]
+        both = [level(each.workload) for each in (capped, free)]
         clocks.append(both[0] / both[1])
     assert clocks == pytest.approx([0.95, 0.875], abs=0.002)
 
@@ -263,11 +293,11 @@ def test_adapters_drop_what_a_row_says(make_row: MakeRow) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stated", "bandwidth", "clock"),
+    ("stated", "bandwidth", "held"),
     [({}, 2.4e12, 0.82), ({"power_limit_w": 700}, 3.35e12, 1.0)],
 )
 def test_a_publishers_own_part_is_meant_unless_a_row_says_more(
-    make_row: MakeRow, stated: dict[str, Any], bandwidth: float, clock: float
+    make_row: MakeRow, stated: dict[str, Any], bandwidth: float, held: float
 ) -> None:
     case = case_of(
         make_row(
@@ -277,7 +307,8 @@ def test_a_publishers_own_part_is_meant_unless_a_row_says_more(
         )
     )
     assert case.workload.gpu.memory_bandwidth == pytest.approx(bandwidth, rel=0.01)
-    assert case.workload.framework.profile.clock == pytest.approx(clock, abs=0.01)
+    usual = calibration(case.workload.gpu.name).gemm["bf16"].efficiency
+    assert level(case.workload) / usual == pytest.approx(held, abs=0.01)
 
 
 def kinds(stages: tuple[Stage, ...]) -> list[list[tuple[int, str]]]:
