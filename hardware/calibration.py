@@ -15,7 +15,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from hardware.kernels.shapes import NotNegative, with_shapes
-from hardware.measured import Fraction, Measured, Positive
+from hardware.measured import Fraction, Measured, OfPeak, Positive
 from hardware.networks import NetworkCalibration, network, networks
 from hardware.reading.files import (
     CatalogError,
@@ -73,7 +73,7 @@ class GemmCalibration(Measured):
         source: Source of the constants. [-]
     """
 
-    efficiency: Fraction
+    efficiency: OfPeak
     traffic: NotNegative
     overhead: Seconds
     tail: NotNegative = 0.0

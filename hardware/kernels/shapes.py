@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hardware.measured import Fraction, Measured, Positive
+from hardware.measured import Fraction, Measured, OfPeak, Positive
 from hardware.reading.files import CatalogError, parse, read
 from hardware.reading.units import Seconds
 
@@ -95,8 +95,8 @@ class _Given(BaseModel):
 
     like: str
     source: str = Field(min_length=1)
-    short_run: Fraction | None = None
-    efficiency: Fraction | None = None
+    short_run: OfPeak | None = None
+    efficiency: OfPeak | None = None
 
 
 class _File(BaseModel):
@@ -182,7 +182,7 @@ def _grouped(dense: Mapping[str, Any], shape: GroupedShape) -> dict[str, Any]:
     """Constants of a per-expert product beside the dense product's."""
     return {
         **dense,
-        "efficiency": round(min(1.0, dense["efficiency"] * shape.ratio), 4),
+        "efficiency": round(dense["efficiency"] * shape.ratio, 4),
         "traffic": shape.traffic,
         "tail": 0.0,
         "source": f"dense products times {shape.ratio:g}: {shape.source}",
