@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from strategies import small_job
 
+from hardware.graph.topology import ClusterTopology
 from planner.cost.pricing import Pricing
 from planner.economics.aims import aim_of
 from planner.economics.money import power_w, run_cost
@@ -99,3 +100,22 @@ def test_energy_lies_between_that_of_waiting_and_that_of_computing() -> None:
     own = plan.estimate.kernel_share
     mixed = own * watts(1.0) + (1 - own) * watts(0.0)
     assert watts(own) == pytest.approx(mixed)
+
+
+def test_gpus_held_below_their_tdp_draw_less() -> None:
+    """A node of known rating draws what its GPUs leave; all others in proportion."""
+    cluster = job().topology.cluster
+    limit = 0.75 * cluster.gpu.tdp
+    drawn = {}
+    for name, its in (
+        ("free", cluster.node),
+        ("held", cluster.node.model_copy(update={"power_limit": limit})),
+    ):
+        topology = ClusterTopology(replace(cluster, node=its))
+        terms = run_terms(replace(job(), topology=topology), RENTED)
+        drawn[name] = next(iter(terms.nodes.values()))
+    saved = drawn["free"].rated - drawn["held"].rated
+    gpus, tdp = cluster.node.gpus_per_node, cluster.gpu.tdp
+    assert cluster.node.max_power is not None
+    assert saved == pytest.approx(gpus * (tdp - limit))
+    assert drawn["held"].idle == pytest.approx(0.75 * drawn["free"].idle)
