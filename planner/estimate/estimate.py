@@ -62,7 +62,7 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
         time_breakdown_s=breakdown,
         kernel_share=kernel_share(priced.table, priced.costs, work, step),
         memory=memory,
-        padding=padding_estimate(workload, layout, step),
+        padding=padding_estimate(pricing, layout, step),
         stack=stack_in_force(pricing),
         assumptions=(
             *idle_nodes(pricing, layout),

@@ -2,6 +2,11 @@
 
 from dataclasses import replace
 
+import numpy as np
+
+from planner.cost.meshes import Meshes
+from planner.cost.pricing import Pricing
+from planner.cost.rows import rows_of
 from planner.cost.workload import Workload
 from planner.estimate.pricing import price
 from planner.specs.answer.estimate import PaddingEstimate
@@ -9,7 +14,7 @@ from planner.specs.layouts.layout import Layout
 
 
 def padding_estimate(
-    workload: Workload, layout: Layout, step_s: float
+    workload: Pricing, layout: Layout, step_s: float
 ) -> PaddingEstimate | None:
     """Share of padding of a plan, and its rate against that of packed texts.
 
@@ -37,10 +42,17 @@ def padding_estimate(
         rows=training.rows,
         text_tokens=training.draws.mean,
         row_tokens=row,
+        slowest_row_tokens=_slowest(workload, layout),
         share=1.0 - own / row,
         useful_tokens_per_s=useful,
         packed_speedup=packed / useful,
     )
+
+
+def _slowest(workload: Pricing, layout: Layout) -> float:
+    """Tokens of a row of the rank that is last. [token]."""
+    tokens = rows_of(workload, Meshes.of_layout(layout)).tokens
+    return float(np.max(tokens))
 
 
 def _packed_rate(workload: Workload, layout: Layout) -> float:

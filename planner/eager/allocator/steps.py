@@ -128,13 +128,52 @@ def run(
         OutOfMemoryError: When the device has no room.
     """
     allocator = Allocator(settings)
+    _feed(allocator, events(steps, lengths))
+    return allocator
+
+
+def settle(
+    steps: Steps, lengths: Iterable[int], quiet: int, settings: Settings | None = None
+) -> Allocator:
+    """Run steps until some in a row reserve nothing more, then two of the longest.
+
+    Args:
+        steps: The sequence. [steps]
+        lengths: Tokens of the sequences of every step, the longest first. [tokens]
+        quiet: Steps in a row that reserve nothing. [1]
+        settings: Settings of the allocator. [settings]
+
+    Returns:
+        The allocator after the last step, with its peaks. [allocator]
+
+    Raises:
+        OutOfMemoryError: When the device has no room.
+    """
+    allocator = Allocator(settings)
+    longest, *others = lengths
+
+    def until_quiet() -> Iterator[int]:
+        reserved, still = 0, 0
+        for length in others:
+            if still == quiet:
+                break
+            yield length
+            still = still + 1 if allocator.peak_reserved == reserved else 0
+            reserved = allocator.peak_reserved
+        yield from (longest, longest)
+
+    _feed(allocator, events(steps, until_quiet()))
+    return allocator
+
+
+def _feed(allocator: Allocator, every: Iterable[Event]) -> None:
+    """Take and give back as a run does."""
     live: dict[int, Block] = {}
-    for number, size in events(steps, lengths):
+    for number, size in every:
         if size:
             live[number] = allocator.take(size)
         else:
             allocator.give(live.pop(number))
-    return allocator
 
 
 def events(steps: Steps, lengths: Iterable[int]) -> Iterator[Event]:

@@ -7,6 +7,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from planner.specs.answer.uncertainty import Band
 from planner.specs.lengths import Padding
 
+WAITING = 1.05
+"""Rows of the slowest rank over the mean from which waiting is worth a word. [1]"""
+GAIN = 1.01
+"""Gain of packing from which it is worth a word. [1]"""
 Verdict = Literal["fits", "at-risk", "oom"]
 """Verdict of an interval on a capacity; see :meth:`Interval.verdict`."""
 STEP = "optimizer step"
@@ -197,6 +201,8 @@ class PaddingEstimate(BaseModel):
     """Mean length of a text, cut at the sequence length. [token]"""
     row_tokens: float
     """Mean tokens of a row, padding included. [token]"""
+    slowest_row_tokens: float
+    """Mean tokens of the rows of the rank that the others wait for. [token]"""
     share: float
     """Share of the rows' tokens that are padding. [1]"""
     useful_tokens_per_s: float
@@ -210,7 +216,10 @@ class PaddingEstimate(BaseModel):
         if self.rows == "packed":
             return "texts are packed, without padding"
         said = f"{self.share:.0%} of the tokens are padding"
-        if self.packed_speedup < 1.01:
+        if self.slowest_row_tokens > WAITING * self.row_tokens:
+            longer = self.slowest_row_tokens / self.row_tokens
+            said += f", and ranks wait for rows that are {longer:.2g} x as long"
+        if self.packed_speedup < GAIN:
             return said
         return f"{said}: packing would be {self.packed_speedup:.3g} x faster"
 
