@@ -132,11 +132,6 @@ def refuse_padding(
         raise ValueError(
             f"document is of packed texts, and padding is {padding}; allowed: packed"
         )
-    if not (lengths or document or padding in (None, "max")):
-        raise ValueError(
-            f"padding {padding} goes with lengths, those of the data set's texts; "
-            "without lengths every text has seq_len tokens; allowed: max"
-        )
 
 
 @dataclass(frozen=True)

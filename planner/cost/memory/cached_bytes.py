@@ -81,7 +81,8 @@ def _of_run(workload: Pricing, meshes: Meshes, case: EagerCase) -> float | None:
     if draws and len(draws.lengths) > 1:
         batches = drawn(draws, case.seq, sequences)
         return _cached(text, batches, grows=grows, until=QUIET)
-    below = workload.recipe.lengths == "below"
+    unknown = draws is None and workload.training.rows == "longest"
+    below = workload.recipe.lengths == "below" or unknown
     spread = longest(case.seq, sequences) if below else ()
     return _cached(text, tuple(spread), grows=grows)
 

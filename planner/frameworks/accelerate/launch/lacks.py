@@ -6,6 +6,7 @@ from typing import Any
 from planner.errors import did_you_mean
 from planner.frameworks.accelerate.launch.known import VERSION, keys
 from planner.frameworks.accelerate.limits import LIMITS
+from planner.frameworks.accelerate.rows import of_own_script
 from planner.frameworks.accelerate.stack import (
     BF16_STACK,
     OF_BITSANDBYTES,
@@ -42,6 +43,7 @@ def accelerate(asked: Asked) -> Iterator[Lack]:
     yield from _model(asked)
     yield from no_reference(asked)
     yield from _training(asked)
+    yield from of_own_script(asked)
     yield from _optimizer(asked)
     yield from _numbers(asked)
     if asked.training.method != "full":

@@ -102,7 +102,7 @@ def arguments(brief: Brief) -> dict[str, Any]:
         "tokenizer": _tokenizer(brief, family),
         "checkpointer": _checkpointer(family),
         "resume_from_checkpoint": False,
-        "dataset": _dataset(),
+        "dataset": _dataset(brief),
         "seed": 0,
         "shuffle": True,
         "batch_size": its.micro_batch,
@@ -164,14 +164,14 @@ def _checkpointer(family: Family) -> dict[str, Any]:
     }
 
 
-def _dataset() -> dict[str, Any]:
+def _dataset(brief: Brief) -> dict[str, Any]:
     return {
         "_component_": "torchtune.datasets.text_completion_dataset",
         "source": "json",
         "data_files": "texts.jsonl",
         "column": "text",
         "split": "train",
-        "packed": True,
+        "packed": brief.training.rows != "longest",
     }
 
 

@@ -1,0 +1,68 @@
+"""How rows are filled with texts, in the words of trainers on accelerate."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from planner.frameworks.accelerate.stack import chunked
+from planner.frameworks.transformers import attention
+from planner.models.asked import Asked
+from planner.specs.frameworks.lacks import Lack, other_rows, states_rows
+from planner.specs.training import TrainingSpec
+
+FLASH = "flash_attention_2"
+"""Attention that keeps texts of one row apart at no cost. [text]"""
+
+
+def of_trl(training: TrainingSpec) -> dict[str, Any]:
+    """Arguments of SFTTrainer that fill rows.
+
+    Args:
+        training: The job's training block. [-]
+
+    Returns:
+        Values by argument; texts cut into whole rows where the job states nothing. [-]
+
+    References:
+        trl 1.16.0 trainer/sft_config.py: bfd keeps texts whole and apart, wrapped does
+        not; pad_to_multiple_of of the length pads every row to it.
+    """
+    apart, stated = training.rows == "packed", states_rows(training)
+    found: dict[str, Any] = {"max_length": training.seq_len}
+    if apart or not stated:
+        return found | {
+            "packing": True,
+            "packing_strategy": "bfd" if apart else "wrapped",
+        }
+    if training.rows == "max":
+        found["pad_to_multiple_of"] = training.seq_len
+    return found | {"packing": False}
+
+
+def of_own_script(asked: Asked) -> Iterator[Lack]:
+    """Ways to fill rows that the training script of accelerate's target lacks.
+
+    Args:
+        asked: The job. [-]
+
+    Yields:
+        One record where the job asks for another way.
+    """
+    if asked.training.method == "full" and not chunked(asked):
+        what = "its script reads rows of one length; TRL's trainer fills them"
+        yield from other_rows(asked, ("max",), what)
+    else:
+        yield from apart_by_flash(asked)
+
+
+def apart_by_flash(asked: Asked) -> Iterator[Lack]:
+    """Packed texts that another attention than FlashAttention does not keep apart.
+
+    Args:
+        asked: The job. [-]
+
+    Yields:
+        One record where the job asks for packed texts without it.
+    """
+    if attention(asked, "accelerate") != FLASH:
+        what = f"texts of one row are kept apart by {FLASH} alone"
+        yield from other_rows(asked, ("longest", "max"), what)
