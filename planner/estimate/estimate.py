@@ -14,7 +14,7 @@ from planner.cost.workload import Workload
 from planner.estimate.breakdown import kernel_share, time_breakdown, work_by_rank
 from planner.estimate.footprint import cached_of, stage_memories
 from planner.estimate.host_memory import host_assumptions, host_memory
-from planner.estimate.padding import padding_estimate
+from planner.estimate.padding import padding_assumptions, padding_estimate
 from planner.estimate.pricing import Priced, price
 from planner.estimate.stack import set_by_hand, stack_in_force
 from planner.models.architecture import AttentionConvention
@@ -303,5 +303,6 @@ def assumptions(workload: Pricing) -> tuple[str, ...]:
         *scan_sources(workload),
         *sparse_sources(workload),
         *assumed_routing(workload),
+        *padding_assumptions(workload),
         "left out: data loading, logging, evaluation, checkpoints, first iterations",
     )

@@ -13,6 +13,31 @@ from planner.specs.answer.estimate import PaddingEstimate
 from planner.specs.layouts.layout import Layout
 
 
+def padding_assumptions(workload: Workload) -> tuple[str, ...]:
+    """Say what is assumed of texts that differ in length.
+
+    Args:
+        workload: The job. [-]
+
+    Returns:
+        Sentences; none where all rows are alike. [text]
+    """
+    training = workload.training
+    said = []
+    if training.uneven:
+        said.append(
+            "texts are drawn apart: batches grouped by length have less padding"
+        )
+    elif training.draws and training.rows == "packed":
+        said.append("packed rows are full: the ends that no text fills are left out")
+    elif training.padding == "longest":
+        said.append(
+            "training.lengths is not given: every row is priced at "
+            f"{training.seq_len:,} tokens"
+        )
+    return tuple(said)
+
+
 def padding_estimate(
     workload: Pricing, layout: Layout, step_s: float
 ) -> PaddingEstimate | None:

@@ -65,4 +65,5 @@ def apart_by_flash(asked: Asked) -> Iterator[Lack]:
     """
     if attention(asked, "accelerate") != FLASH:
         what = f"texts of one row are kept apart by {FLASH} alone"
-        yield from other_rows(asked, ("longest", "max"), what)
+        ways = ("longest", "max", f"stack.attention {FLASH}")
+        yield from other_rows(asked, ways, what)
