@@ -214,7 +214,7 @@ def _merged(pairs: Sequence[tuple[float, float]], most: int) -> Draws:
     """Pairs in ascending order with each length once, cut at the longest."""
     found: dict[float, float] = {}
     for length, share in sorted(pairs):
-        at = min(max(length, 1.0), float(most))
+        at = min(max(round(length, 6), 1.0), float(most))
         found[at] = found.get(at, 0.0) + share
     if len(found) == 1:
         return Draws(tuple(found), (1.0,))

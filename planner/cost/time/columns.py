@@ -1,7 +1,7 @@
 """Columns that all layer prices share: causes, fabrics, groups, token counts."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -58,6 +58,8 @@ class Context:
     """Context ranks that see each other's keys."""
     expert: Groups
     expert_tensor: Groups
+    is_longest: bool = False
+    """True where rows are those of the longest micro-batch, which memory holds."""
 
     @classmethod
     def of(cls, workload: Pricing, meshes: Meshes) -> "Context":
@@ -84,8 +86,15 @@ class Context:
 
     @cached_property
     def rows(self) -> Rows:
-        """Rows that set the time of a micro-batch."""
+        """Rows that set the time of a micro-batch, or its memory."""
+        if self.is_longest:
+            return Rows(self.workload.training.longest_row, self.workload.training.span)
         return rows_of(self.workload, self.meshes)
+
+    @property
+    def longest(self) -> "Context":
+        """The same columns for the longest micro-batch of a run."""
+        return self if self.is_longest else replace(self, is_longest=True)
 
     @property
     def local(self) -> Floats:

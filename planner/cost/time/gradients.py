@@ -121,7 +121,7 @@ def layer_pending_bytes(context: Context, layer: LayerKind) -> Floats:
     References:
         P. Qi et al., arXiv:2401.10241, section 2.2 and table 1.
     """
-    workload = context.workload
+    workload, context = context.workload, context.longest
     size = np.zeros(len(context.meshes))
     if layer.role == "below":
         return size

@@ -135,7 +135,10 @@ def run(
 def settle(
     steps: Steps, lengths: Iterable[int], quiet: int, settings: Settings | None = None
 ) -> Allocator:
-    """Run steps until some in a row reserve nothing more, then two of the longest.
+    """Run two of the longest steps, others until they reserve nothing, and again two.
+
+    The longest step thus meets both an empty cache and one that short steps have cut
+    into pieces.
 
     Args:
         steps: The sequence. [steps]
@@ -153,7 +156,8 @@ def settle(
     longest, *others = lengths
 
     def until_quiet() -> Iterator[int]:
-        reserved, still = 0, 0
+        yield from (longest, longest)
+        reserved, still = allocator.peak_reserved, 0
         for length in others:
             if still == quiet:
                 break

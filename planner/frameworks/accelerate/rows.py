@@ -38,6 +38,29 @@ def of_trl(training: TrainingSpec) -> dict[str, Any]:
     return found | {"packing": False}
 
 
+SAID = {
+    "longest": "Each micro-batch is padded to its longest text, as priced.",
+    "max": "Each text is padded to the longest length, as priced.",
+    "packed": "Several texts lie in one row and attend to themselves alone, as priced.",
+}
+"""First steps with a run, by how texts fill its rows. [text]"""
+
+
+def first_steps(training: TrainingSpec, *usual: str) -> tuple[str, ...]:
+    """Words on a run's first steps, the last of them on how texts fill rows.
+
+    Args:
+        training: The job's training block. [-]
+        usual: The words where the job does not say how rows are filled. [text]
+
+    Returns:
+        Words of a README. [text]
+    """
+    if not states_rows(training):
+        return usual
+    return *usual[:-1], SAID[training.rows]
+
+
 def of_own_script(asked: Asked) -> Iterator[Lack]:
     """Ways to fill rows that the training script of accelerate's target lacks.
 

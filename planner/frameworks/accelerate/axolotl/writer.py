@@ -19,6 +19,7 @@ from planner.frameworks.accelerate.launch.plan import (
 )
 from planner.frameworks.accelerate.launch.writer import environment
 from planner.frameworks.accelerate.launch.zero import zero
+from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.stack import BF16_STACK
 from planner.frameworks.accelerate.variants import rates, written
 from planner.launch.brief import (
@@ -85,7 +86,7 @@ def write(brief: Brief) -> Program:
         environment=tuple(environment(brief)),
         blanks=tuple(_blanks(brief)),
         also=frozenset({BY_TORCHRUN} if several else ()),
-        first=_FIRST,
+        first=first_steps(brief.training, *_FIRST),
     )
 
 

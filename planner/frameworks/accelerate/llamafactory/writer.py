@@ -23,6 +23,7 @@ from planner.frameworks.accelerate.llamafactory.known import (
     TRANSFORMERS,
     VERSION,
 )
+from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.variants import rates, written
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
 from planner.specs.frameworks.lacks import states_rows
@@ -72,7 +73,7 @@ def write(brief: Brief) -> Program:
         versions=tuple(_versions(brief)),
         environment=tuple(environment(brief)),
         blanks=tuple(_blanks(brief)),
-        first=_FIRST,
+        first=first_steps(brief.training, *_FIRST),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from planner.frameworks.accelerate.launch.lacks import targets
 from planner.frameworks.accelerate.launch.plan import recompute
+from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.torchtune.known import (
     PACKAGE,
     Family,
@@ -45,7 +46,7 @@ def write(brief: Brief) -> Program:
         check=("max_steps_per_epoch=20", "log_every_n_steps=1"),
         versions=tuple(_versions(brief)),
         blanks=tuple(_blanks(brief)),
-        first=_FIRST,
+        first=first_steps(brief.training, *_FIRST),
     )
 
 
