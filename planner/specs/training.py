@@ -230,7 +230,7 @@ class TrainingSpec(BaseModel):
 
     @property
     def rows(self) -> Padding:
-        """How rows are filled; without lengths they are of the sequence length."""
+        """Way in which texts fill rows; without lengths each fills one."""
         if self.document:
             return "packed"
         return self.padding or ("longest" if self.lengths else "max")

@@ -93,7 +93,7 @@ class Context:
 
     @property
     def longest(self) -> "Context":
-        """The same columns for the longest micro-batch of a run."""
+        """Columns of the longest micro-batch of a run."""
         return self if self.is_longest else replace(self, is_longest=True)
 
     @property

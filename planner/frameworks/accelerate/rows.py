@@ -1,4 +1,4 @@
-"""How rows are filled with texts, in the words of trainers on accelerate."""
+"""Ways to fill rows with texts, in the words of trainers on accelerate."""
 
 from collections.abc import Iterator
 from typing import Any

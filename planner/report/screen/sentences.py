@@ -89,7 +89,7 @@ def time_words(estimate: Estimate) -> str:
 
 
 def _padding(estimate: Estimate) -> str:
-    """What padding costs, where the job says how long its texts are."""
+    """Cost of padding, where the job says how long its texts are."""
     return f"; {estimate.padding.words}" if estimate.padding else ""
 
 

@@ -315,7 +315,7 @@ def adapters_of(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any
 
 
 def by_trl(given: Mapping[str, Any], length: object) -> dict[str, str]:
-    """How rows are filled by arguments of SFTTrainer.
+    """Way to fill rows by arguments of SFTTrainer.
 
     Args:
         given: Values by argument. [-]
