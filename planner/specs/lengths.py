@@ -102,10 +102,12 @@ Histogram = Annotated[
     Field(min_length=1, max_length=MOST_BARS),
     AfterValidator(_whole),
 ]
+Written = tuple[LengthShare, ...] | Lognormal | dict[int, float]
+"""Forms in which lengths are written."""
 Lengths = Annotated[
     Annotated[Histogram, Tag("[shares]")] | Annotated[Lognormal, Tag("[lognormal]")],
     Discriminator(_form),
-    BeforeValidator(_by_length),
+    BeforeValidator(_by_length, json_schema_input_type=Written),
 ]
 """Lengths of a data set: a histogram, or a distribution of two figures."""
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from planner.frameworks.accelerate.stack import chunked
 from planner.frameworks.transformers import attention
 from planner.models.asked import Asked
 from planner.specs.frameworks.lacks import Lack, other_rows, states_rows
@@ -59,22 +58,6 @@ def first_steps(training: TrainingSpec, *usual: str) -> tuple[str, ...]:
     if not states_rows(training):
         return usual
     return *usual[:-1], SAID[training.rows]
-
-
-def of_own_script(asked: Asked) -> Iterator[Lack]:
-    """Ways to fill rows that the training script of accelerate's target lacks.
-
-    Args:
-        asked: The job. [-]
-
-    Yields:
-        One record where the job asks for another way.
-    """
-    if asked.training.method == "full" and not chunked(asked):
-        what = "its script reads rows of one length; TRL's trainer fills them"
-        yield from other_rows(asked, ("max",), what)
-    else:
-        yield from apart_by_flash(asked)
 
 
 def apart_by_flash(asked: Asked) -> Iterator[Lack]:

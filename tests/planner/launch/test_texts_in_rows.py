@@ -88,11 +88,15 @@ def test_rows_that_a_tool_does_not_make_are_refused_by_name(
     assert "it has longest, packed" in told
 
 
-def test_a_script_of_whole_rows_refuses_short_ones(tmp_path: Path) -> None:
+def test_texts_of_a_full_training_are_filled_in_by_the_trainer_of_trl(
+    tmp_path: Path,
+) -> None:
     texts = {"lengths": LENGTHS, "padding": "longest"}
-    found = filed(plan_of(1, {}, training=texts), tmp_path)
-    with pytest.raises(UnsupportedPlanError, match="TRL's trainer fills them"):
-        emit(found, "accelerate")
+    found = filed(plan_of(2, {"zero_stage": 2}, training=texts), tmp_path)
+    every = {file.name: file.text for file in emit(found, "accelerate")}
+    assert yaml.safe_load(every["run.yaml"])["trainer"] == "trl"
+    assert yaml.safe_load(every["run.yaml"])["loss"] == "model"
+    assert yaml.safe_load(every["training.yaml"])["packing"] is False
 
 
 def test_packed_texts_need_attention_that_keeps_them_apart(tmp_path: Path) -> None:

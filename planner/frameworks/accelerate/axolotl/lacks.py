@@ -4,12 +4,11 @@ from collections.abc import Iterator
 
 from planner.frameworks.accelerate.axolotl.known import VERSION, known
 from planner.frameworks.accelerate.launch.lacks import accelerate
-from planner.frameworks.accelerate.rows import apart_by_flash
 from planner.frameworks.accelerate.stack import BF16_STACK, deepspeed, option, stack
 from planner.frameworks.accelerate.variants import by_trainer
 from planner.frameworks.transformers import attention
 from planner.models.asked import Asked
-from planner.specs.frameworks.lacks import PADDING, RATIO_FIELD, Lack, Writer
+from planner.specs.frameworks.lacks import RATIO_FIELD, Lack, Writer
 
 
 def axolotl(asked: Asked) -> Iterator[Lack]:
@@ -26,9 +25,7 @@ def axolotl(asked: Asked) -> Iterator[Lack]:
         (_configure_embedding_dtypes), loaders/adapter.py, and
         monkeypatch/accelerate/fsdp2.py, whose fsdp2_prepare_model raises no shards.
     """
-    others = {RATIO_FIELD, PADDING}
-    yield from (lack for lack in accelerate(asked) if lack.field not in others)
-    yield from apart_by_flash(asked)
+    yield from (lack for lack in accelerate(asked) if lack.field != RATIO_FIELD)
     yield from _model(asked)
     yield from _numbers(asked)
     yield from _layout(asked)

@@ -8,12 +8,10 @@ from planner.frameworks.accelerate.llamafactory.known import (
     VERSION,
     known,
 )
-from planner.frameworks.accelerate.rows import apart_by_flash
 from planner.frameworks.accelerate.stack import deepspeed, option, stack
 from planner.frameworks.accelerate.variants import by_trainer
 from planner.models.asked import Asked
 from planner.specs.frameworks.lacks import (
-    PADDING,
     RATIO_FIELD,
     Lack,
     Writer,
@@ -41,8 +39,7 @@ def llamafactory(asked: Asked) -> Iterator[Lack]:
         model/adapter.py (init_adapter), model/model_utils/attention.py and
         quantization.py; peft 0.18.1 mapping_func.py (autocast_adapter_dtype).
     """
-    others = {RATIO_FIELD, PADDING}
-    yield from (lack for lack in accelerate(asked) if lack.field not in others)
+    yield from (lack for lack in accelerate(asked) if lack.field != RATIO_FIELD)
     yield from _rows(asked)
     yield from _model(asked)
     yield from _numbers(asked)
@@ -68,7 +65,6 @@ def _rows(asked: Asked) -> Iterator[Lack]:
     """Rows that its collators do not make, data/collator.py."""
     what = "rows are padded to their longest text, or packed"
     yield from other_rows(asked, ("longest", "packed"), what)
-    yield from apart_by_flash(asked)
 
 
 def _numbers(asked: Asked) -> Iterator[Lack]:

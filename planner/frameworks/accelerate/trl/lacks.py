@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 from planner.frameworks.accelerate.launch.known import TRL
 from planner.frameworks.accelerate.launch.lacks import accelerate
-from planner.frameworks.accelerate.rows import apart_by_flash
 from planner.frameworks.accelerate.stack import deepspeed, option, stack
 from planner.models.asked import Asked
-from planner.specs.frameworks.lacks import PADDING, REFERENCE, Lack, Writer, other_rows
+from planner.specs.frameworks.lacks import REFERENCE, Lack, Writer, other_rows
 
 
 def trl(asked: Asked) -> Iterator[Lack]:
@@ -24,12 +23,9 @@ def trl(asked: Asked) -> Iterator[Lack]:
         casts of adapters) and trainer/utils.py; peft 0.21.2 mapping_func.py
         (autocast_adapter_dtype).
     """
-    others = {REFERENCE, PADDING}
-    yield from (lack for lack in accelerate(asked) if lack.field not in others)
+    yield from (lack for lack in accelerate(asked) if lack.field != REFERENCE)
     if asked.training.reference is not None:
         yield from _pairs(asked)
-    else:
-        yield from apart_by_flash(asked)
     loss = option(asked, "loss", "hf")
     if loss != "chunked":
         what = "its loss works in chunks of tokens, in place of the model's head"
