@@ -1,7 +1,9 @@
 """Texts of several lengths: what padding costs, and what stays as it was."""
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +15,17 @@ from hypothesis import strategies as st
 
 from planner.cost.memory.cached_bytes import drawn
 from planner.cost.workload import Workload
+from planner.errors import BadInputError
 from planner.estimate.estimate import estimate
 from planner.job.resolve import resolve
+from planner.planning.optimize import optimize
 from planner.prediction.predict import predict
 from planner.specs.answer.estimate import Estimate, PaddingEstimate
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import Layout
 from planner.specs.lengths import Draws
 from planner.specs.reading.read import read_layout
+from planner.specs.search import SearchSpec
 from planner.verify import violations
 
 LORA = {"method": "lora", "lora": {"rank": 4}}
@@ -188,6 +193,23 @@ def test_the_allocator_keeps_more_where_lengths_differ() -> None:
         memory = priced(job("accelerate", **LORA, **more), layout).memory
         kept.append(memory.peak_reserved_gib - memory.peak_allocated_gib.value)
     assert kept[1] > 1.02 * kept[0]
+
+
+@pytest.mark.slow
+def test_the_plan_is_the_fastest_of_all_that_are_priced() -> None:
+    usual = job("accelerate", lengths=LENGTHS)
+    search = SearchSpec(tp=1, cp=1, pp=1, memory_risk=0.99)
+    workload = replace(usual, search=search)
+    (best, *_) = optimize([workload]).plans
+    steps = []
+    axes = (1, 2, 4, 8), (0, 2, 3), (1, 2, 4, 8), ("none", "full")
+    for micro, zero, shard, kind in product(*axes):
+        words = f"dp=8,zero_stage={zero},micro_batch={micro},recompute={kind}"
+        with suppress(BadInputError):
+            text = f"{words},dp_shard={shard}"
+            steps.append(predict(workload, read_layout(text)).estimate.step_time_s)
+    assert len(steps) > 20
+    assert best.estimate.step_time_s.value == min(step.value for step in steps)
 
 
 @each(
