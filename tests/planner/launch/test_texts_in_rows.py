@@ -7,7 +7,10 @@ import pytest
 import yaml
 from accelerate_plans import filed, plan_of
 
+from planner import validate
 from planner.errors import UnsupportedPlanError
+from planner.evidence.accuracy.logged_job import planned_row, planned_text
+from planner.evidence.rows.logs import Log
 from planner.frameworks.accelerate.launch.trainer import by_trl
 from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
@@ -126,3 +129,14 @@ def test_what_arguments_of_trl_say_of_rows() -> None:
     assert by_trl({"packing": False}, 32) == {"padding": "longest"}
     whole = {"packing": "false", "pad_to_multiple_of": "32"}
     assert by_trl(whole, 32) == {"padding": "max"}
+
+
+def test_a_measured_run_is_validated_against_what_was_predicted(tmp_path: Path) -> None:
+    found = plan("trl", "longest", tmp_path)
+    layout, told = found.plan.layout, found.plan.estimate.step_time_s
+    log = Log("trl", 9, step_s=1.0)
+    block = planned_row("mine", found.plan.spec, found.workload, layout, log)
+    path = tmp_path / "mine.yaml"
+    path.write_text(planned_text(block))
+    (outcome,) = validate([path]).rows
+    assert outcome.predicted.step_time_s == pytest.approx(told.value)
