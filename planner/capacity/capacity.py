@@ -174,11 +174,14 @@ def _with_micro_batch(workload: Workload, layout: Layout, size: int) -> MemoryEs
 def _with_length(
     workload: Workload, layout: Layout, unit: int, units: int
 ) -> MemoryEstimate:
-    sequences = workload.sequences
-    return _resized(workload, layout, seq_len=units * unit, global_batch=sequences)
+    change = {"seq_len": units * unit, "global_batch": workload.sequences}
+    # The longest row that fits, whatever the lengths of the texts.
+    return _resized(workload, layout, **change, lengths=None, padding=None)
 
 
-def _resized(workload: Workload, layout: Layout, **training: int) -> MemoryEstimate:
+def _resized(
+    workload: Workload, layout: Layout, **training: int | None
+) -> MemoryEstimate:
     """Memory of the layout with some numbers of its step changed."""
     change = {"global_batch_tokens": None, **training}
     step = workload.training.model_copy(update=change)

@@ -12,8 +12,9 @@ from planner.cost.pricing import Pricing
 from planner.cost.table.table import CostTable, fill_table
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.estimate.estimate import memory_estimate, price
+from planner.estimate.estimate import memory_estimate
 from planner.estimate.layouts import layout_of
+from planner.estimate.pricing import price
 from planner.search.bounds.paths import even_counts, in_class
 from planner.search.space.space import Space, enumerate_space
 from planner.specs.answer.estimate import MemoryEstimate

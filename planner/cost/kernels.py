@@ -8,7 +8,7 @@ import numpy as np
 
 from hardware.calibration import AttentionCurve, GemmCalibration
 from hardware.specs import GpuSpec
-from planner.cost.meshes import Floats
+from planner.cost.meshes import Floats, Number
 from planner.cost.pricing import Pricing
 from planner.cost.streaming import operator_latency, stream_rate
 from planner.cost.waves import FULL, Waves
@@ -361,7 +361,7 @@ def unfused_time(
 
 
 def attention_time(
-    workload: Pricing, *, flops: Floats, query_blocks: Floats, head_dim: int
+    workload: Pricing, *, span: Number, flops: Floats, blocks: Floats, head_dim: int
 ) -> tuple[Floats, Floats]:
     """Forward and backward time of the attention core.
 
@@ -370,9 +370,10 @@ def attention_time(
     ``w`` is the waves of query blocks over the SMs.
 
     Args:
-        workload: The job: kernel, GPU, sequence length.
+        workload: The job: kernel and GPU.
+        span: Tokens that attend to each other. [token]
         flops: Causal-halved forward FLOPs. [FLOP]
-        query_blocks: Blocks of 128 query rows over all heads. [1]
+        blocks: Blocks of 128 query rows over all heads. [1]
         head_dim: Size of a query head. [1]
 
     Returns:
@@ -382,18 +383,16 @@ def attention_time(
         FlashAttention-2 and -3 benchmark figures; backward is 2.5x the FLOPs.
     """
     curve = attention_curve(workload, head_dim)
-    at = np.log2(workload.training.span)
     lengths = np.log2(np.array(curve.seq_len, dtype=np.float64))
     half = workload.calibration.attention_waves
-    waves = query_blocks / workload.gpu.sm_count
-    speed = attention_level(workload)
+    waves = blocks / workload.gpu.sm_count
     times = []
     for factor, measured, w0 in (
         (1.0, curve.forward, half.forward),
         (BACKWARD_ATTENTION, curve.backward, half.backward),
     ):
-        rate = np.interp(at, lengths, np.array(measured, dtype=np.float64))
+        rate = np.interp(np.log2(span), lengths, np.array(measured, dtype=np.float64))
         measured_at = 1.0 if curve.waves is None else 1.0 + w0 / curve.waves
         emptier = np.maximum((1.0 + w0 / waves) / measured_at, 1.0)
-        times.append(factor * flops / (rate * speed) * emptier)
+        times.append(factor * flops / (rate * attention_level(workload)) * emptier)
     return times[0], times[1]

@@ -14,6 +14,8 @@ from planner.specs.layouts.layout import Layout
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Number = Floats | float
+"""A column, or one number for all meshes."""
 Rows = npt.NDArray[np.int32]
 """Meshes as rows of their fields. [1], shape (meshes, fields)"""
 

@@ -35,7 +35,7 @@ class Stretch:
     def steps(self) -> float:
         """Optimizer steps; the last may be part of one. [1]."""
         training = self.workload.training
-        return self.tokens / (training.sequences * training.seq_len)
+        return self.tokens / training.step_tokens
 
     @property
     def productive_s(self) -> Interval:

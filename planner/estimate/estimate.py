@@ -1,16 +1,12 @@
 """The estimate of one complete layout: time by cause, memory by rank."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from planner.cost.memory.buffers import device_bytes
 from planner.cost.memory.chance import chance
 from planner.cost.memory.recompute_modules import core_share
-from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.routing import assumed_routing
-from planner.cost.table.mixed import price_meshes
-from planner.cost.table.table import CostTable
 from planner.cost.time.recompute import gemm_share
 from planner.cost.time.scans import scan_sources
 from planner.cost.time.sparse import sparse_sources
@@ -18,11 +14,11 @@ from planner.cost.workload import Workload
 from planner.estimate.breakdown import kernel_share, time_breakdown, work_by_rank
 from planner.estimate.footprint import cached_of, stage_memories
 from planner.estimate.host_memory import host_assumptions, host_memory
-from planner.estimate.layouts import counts_of, recompute_kinds
+from planner.estimate.padding import padding_assumptions, padding_estimate
+from planner.estimate.pricing import Priced, price
 from planner.estimate.stack import set_by_hand, stack_in_force
 from planner.models.architecture import AttentionConvention
 from planner.models.layers.blocks import LayerKind
-from planner.pipeline.splits import Counts, step_ns
 from planner.specs.answer.estimate import (
     ByConvention,
     Estimate,
@@ -31,48 +27,8 @@ from planner.specs.answer.estimate import (
     StageMemory,
 )
 from planner.specs.layouts.layout import Layout
-from planner.specs.table import StageCosts
 
 GIB = 2**30
-
-
-@dataclass(frozen=True)
-class Priced:
-    """One layout with its row of the table."""
-
-    workload: Pricing
-    layout: Layout
-    table: CostTable
-    costs: StageCosts
-    counts: Counts
-
-    @property
-    def step_s(self) -> float:
-        """Simulated step, straggler factor included. [s]."""
-        return step_ns(self.costs, self.counts) * self.costs.slowdown / 1e9
-
-
-def price(workload: Workload, layout: Layout, *, timed: bool = True) -> Priced:
-    """Fill the table for one layout.
-
-    Args:
-        workload: The job.
-        layout: A complete layout.
-        timed: True for times and memory, False for memory alone.
-
-    Returns:
-        The layout's integers.
-    """
-    menu, pricing = recompute_kinds(layout), Pricing.of(workload, layout)
-    table = price_meshes(pricing, Meshes.of_layout(layout), menu, timed=timed)
-    costs = table.stage_costs(
-        0,
-        schedule=layout.schedule,
-        vpp=layout.vpp,
-        menu=tuple(range(len(menu))),
-        hosting=tuple(len(pool.stages) for pool in layout.pools),
-    )
-    return Priced(pricing, layout, table, costs, counts_of(pricing, layout, menu))
 
 
 def estimate(workload: Workload, layout: Layout) -> Estimate:
@@ -87,7 +43,7 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
     """
     priced = price(workload, layout)
     pricing, step = priced.workload, priced.step_s
-    tokens = workload.sequences * workload.training.seq_len / step
+    tokens = workload.training.step_tokens / step
     flops = _model_tflops(workload, tokens / layout.gpus)
     peak = _mean_peak(pricing, layout) / 1e12
     work = work_by_rank(priced.table, priced.costs, priced.counts)
@@ -106,6 +62,7 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
         time_breakdown_s=breakdown,
         kernel_share=kernel_share(priced.table, priced.costs, work, step),
         memory=memory,
+        padding=padding_estimate(pricing, layout, step),
         stack=stack_in_force(pricing),
         assumptions=(
             *idle_nodes(pricing, layout),
@@ -148,7 +105,7 @@ def flops_per_token(workload: Workload, attention: AttentionConvention) -> float
 
     Leaves out the adapters, below one per cent, and recomputation.
     """
-    seq_len, model = workload.training.seq_len, workload.model
+    seq_len, model = workload.training.counted_span, workload.model
     flops = model.model_flops_per_token(seq_len, attention)
     head = 2.0 * model.vocab * model.hidden
     if workload.training.frozen:
@@ -164,7 +121,7 @@ def _frozen_flops(workload: Workload, attention: AttentionConvention) -> float:
     total = 0.0
     for kind, count in model.runs:
         weights = 0.0 if adapted else 2.0 * kind.matmul_parameters
-        whole = model.layer_flops(kind, workload.training.seq_len, attention)
+        whole = model.layer_flops(kind, workload.training.counted_span, attention)
         passed = 2.0 * whole - 2.0 * kind.matmul_parameters * adapted
         left = {"trained": 0.0, "passed": weights, "below": passed}
         total += count * left[kind.role]
@@ -185,13 +142,14 @@ def _hardware_tflops(priced: Priced, tokens_per_s: float) -> float:
 def _again(workload: Pricing, layer: LayerKind, name: str) -> float:
     """FLOPs per token that one layer runs again under a recompute kind."""
     kind = workload.recipe.kind(name)
-    keys = layer.attention.attended(workload.training.seq_len, causal=False)
+    span = workload.training.counted_span
+    keys = layer.attention.attended(span, causal=False)
     gemms = sum(
         gemm_share(workload, layer, kind, gemm.name) * 2 * gemm.weights_per_token
         for gemm in layer.gemms()
     )
     core = layer.attention.core_flops(keys)
-    core += layer.attention.index_flops(workload.training.seq_len, causal=False)
+    core += layer.attention.index_flops(span, causal=False)
     mixed = layer.stream.mixed_flops if layer.stream else 0
     return gemms + core_share(kind, layer) * core + kind.memory_ops * mixed
 
@@ -345,5 +303,6 @@ def assumptions(workload: Pricing) -> tuple[str, ...]:
         *scan_sources(workload),
         *sparse_sources(workload),
         *assumed_routing(workload),
+        *padding_assumptions(workload),
         "left out: data loading, logging, evaluation, checkpoints, first iterations",
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from planner.cost.workload import Workload
-from planner.estimate.estimate import price
+from planner.estimate.pricing import price
 from planner.pipeline.splits import by_rank, stage_vectors
 from planner.planning.reasons import CAUSE_WORDS
 from planner.specs.answer.estimate import Estimate, StageMemory

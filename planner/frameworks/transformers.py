@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict
 from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.models.asked import Asked
-from planner.specs.frameworks.lacks import Lack
+from planner.specs.frameworks.lacks import Lack, states_rows
+from planner.specs.training import TrainingSpec
 
 ROOMS = ("accelerate", "deepspeed")
 """Frameworks that train transformers' own models. [text]"""
@@ -147,6 +148,34 @@ def with_pairs(
     if reference is None or room != "accelerate" or own:
         return dict(stack)
     return {"loss": "chunked", **stack}
+
+
+def with_rows(
+    room: str, stack: Mapping[str, object], training: TrainingSpec, *, known: bool
+) -> dict[str, object]:
+    """Stack block of a job, with attention that keeps packed texts apart.
+
+    Args:
+        room: The framework. [text]
+        stack: The job's stack block. [-]
+        training: The job's training block. [-]
+        known: True where FlashAttention-2 was measured on the GPU. [-]
+
+    Returns:
+        The block; FlashAttention-2 is added where texts are packed and no attention
+        is named. [-]
+
+    References:
+        transformers modeling_flash_attention_utils.py: texts of one row are told apart
+        by their positions.
+    """
+    packed = states_rows(training) and training.rows == "packed"
+    named = {"attention", "attention_kernel"} & stack.keys()
+    if named or not (packed and known) or room != "accelerate":
+        return dict(stack)
+    if stack.get("name") in OWN_KERNELS:
+        return dict(stack)
+    return {"attention": "flash_attention_2", **stack}
 
 
 def attention(asked: Asked, room: str) -> str | None:

@@ -17,7 +17,7 @@ from planner.frameworks import FRAMEWORKS
 from planner.frameworks.releases import open_words
 from planner.frameworks.settings import named_stack, set_by_job
 from planner.frameworks.torchtitan.loss import filled
-from planner.frameworks.transformers import with_attention, with_pairs
+from planner.frameworks.transformers import with_attention, with_pairs, with_rows
 from planner.job.calibrated import measured_of, with_fit
 from planner.job.calibration_file import CalibrationFile
 from planner.job.expressible import refuse_unknown_words
@@ -138,6 +138,7 @@ def _on_stack(job: Workload, stack: Fields, own: CalibrationFile | None) -> Work
     usual, model, tokens = job.framework, job.model, job.training.seq_len
     stack = with_attention(usual.name, stack, model.family)
     stack = with_pairs(usual.name, stack, job.training.reference)
+    stack = _with_rows(job, stack)
     open_ = filled(usual.name, stack, mtp_layers=model.mtp_layers, tokens=tokens)
     named = replace(job, framework=named_stack(usual, stack))
     if open_ and "version" in stack:
@@ -145,6 +146,12 @@ def _on_stack(job: Workload, stack: Fields, own: CalibrationFile | None) -> Work
     fitted = with_fit(named, own)
     settings = set_by_job(fitted.framework, usual, stack, open_)
     return replace(fitted, framework=settings)
+
+
+def _with_rows(job: Workload, stack: Fields) -> Fields:
+    """Stack block of a job, with attention that keeps packed texts apart."""
+    flash = any(curve.kernel == "fa2" for curve in job.calibration.attention)
+    return with_rows(job.framework.name, stack, job.training, known=flash)
 
 
 def _training(spec: JobSpec) -> TrainingSpec:
@@ -310,6 +317,9 @@ def resolved_spec(
     for name in ("economics", "phases"):  # left out where they say nothing
         if getattr(spec, name) == JobSpec.model_fields[name].default:
             plain.pop(name)
+    stack = _with_rows(workload, spec.stack)
+    if stack != spec.stack:
+        plain["stack"] = stack
     return plain | {
         "model": _model_fields(spec, workload.model.name, base),
         "cluster": its_cluster.model_dump(mode="json"),

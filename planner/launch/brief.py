@@ -105,7 +105,7 @@ class Brief:
     @property
     def training_steps(self) -> int:
         """Optimizer steps of the job's tokens; 1000 without a number of tokens. [1]."""
-        step = self.training.sequences * self.training.seq_len
+        step = self.training.step_tokens
         tokens = self.training.run_tokens
         return max(round(tokens / step), 1) if tokens else 1000
 

@@ -316,7 +316,7 @@ class Architecture:
         return 2 * self.hidden * self.vocab
 
     def layer_flops(
-        self, kind: LayerKind, seq_len: int, attention: AttentionConvention
+        self, kind: LayerKind, seq_len: float, attention: AttentionConvention
     ) -> float:
         """Forward FLOPs per token of one layer: 2 N_mm + F_core.
 
@@ -330,7 +330,7 @@ class Architecture:
         """
         return kind.forward_flops(seq_len, causal=_IS_CAUSAL[attention])
 
-    def mtp_flops(self, seq_len: int, attention: AttentionConvention) -> float:
+    def mtp_flops(self, seq_len: float, attention: AttentionConvention) -> float:
         """Forward FLOPs per token of all MTP depths: layer + 2 (2 h h) + 2 h V each.
 
         Args:
@@ -344,7 +344,7 @@ class Architecture:
         return self.mtp_layers * (layer + 4 * self.hidden**2 + self.head_flops)
 
     def model_flops_per_token(
-        self, seq_len: int, attention: AttentionConvention
+        self, seq_len: float, attention: AttentionConvention
     ) -> float:
         """Training FLOPs per token, MTP included: 3 (sum of layers + 2 h V (1 + mtp)).
 

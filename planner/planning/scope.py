@@ -40,7 +40,7 @@ def _most(workloads: Sequence[Workload], found: Result) -> float | None:
     """Throughput of the bound over that of the best, minus 1; None without one. [1]."""
     if found.objective.value <= 0:
         return None
-    tokens = workloads[0].sequences * workloads[0].training.seq_len
+    tokens = workloads[0].training.step_tokens
     floor = min(map(step_floor, variants(workloads)))
     if floor <= 0:
         return None

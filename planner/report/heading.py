@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from planner import __version__
 from planner.cost.workload import Workload
+from planner.specs.training import TrainingSpec
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,6 @@ def heading(workload: Workload) -> Heading:
         Names of the job. [-]
     """
     training, framework = workload.training, workload.framework
-    tokens = training.sequences * training.seq_len
     pools = [pool.topology for pool in workload.pools]
     places = pools or [workload.topology]
     method = f", {training.method}" if training.method != "full" else ""
@@ -49,12 +49,30 @@ def heading(workload: Workload) -> Heading:
         on=" + ".join(f"{there.gpus:,} x {there.cluster.gpu.name}" for there in places),
         cluster=workload.topology.cluster.spec.name,
         framework=f"{framework.title} {framework.profile.version}",
-        job=f"{training.sequences:,} sequences of {training.seq_len:,} tokens a step "
-        f"({_of_tokens(tokens)}), {training.precision}, {training.optimizer}"
-        f"{method}",
+        job=f"{_sequences(training)} ({_of_tokens(training.step_tokens)}), "
+        f"{training.precision}, {training.optimizer}{method}",
     )
 
 
-def _of_tokens(tokens: int) -> str:
+FILLED = {
+    "longest": "padded to the longest of a micro-batch",
+    "max": "all padded to that",
+    "packed": "packed",
+}
+"""How texts fill rows. [text]"""
+
+
+def _sequences(training: TrainingSpec) -> str:
+    """Sequences of a step, and how texts fill them."""
+    batch, most = f"{training.sequences:,}", f"{training.seq_len:,}"
+    if training.draws is None:
+        return f"{batch} sequences of {most} tokens a step"
+    mean = f"{training.draws.mean:,.0f}"
+    kind = "rows of" if training.rows == "packed" else "texts of at most"
+    each = f"{mean} in the mean, {FILLED[training.rows]}"
+    return f"{batch} {kind} {most} tokens a step, {each}"
+
+
+def _of_tokens(tokens: float) -> str:
     scale, letter = (1e6, "M") if tokens >= 1e6 else (1e3, "k")
     return f"{tokens / scale:,.1f}{letter} tokens"

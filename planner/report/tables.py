@@ -139,6 +139,8 @@ def throughput_table(estimate: Estimate) -> Table:
         ("MFU", mfu_text),
         ("HFU", f"{estimate.hfu:.1%}"),
     ]
+    if estimate.padding:
+        rows.append(("padding", estimate.padding.words))
     grid = Table.grid(padding=(0, 2))
     for row in rows:
         grid.add_row(*_dimmed(row))

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from hardware.reading.units import Flops
+from planner.specs.lengths import Draws, Lengths, Padding, draws_of, refuse_padding
 
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4"]
 Optimizer = Literal[
@@ -172,6 +173,12 @@ class TrainingSpec(BaseModel):
     document: int | None = Field(default=None, gt=0, strict=True)
     """Mean length of documents packed into a sequence that attend to themselves
     alone; absent: attention spans the sequence. [token]"""
+    lengths: Lengths | None = None
+    """Lengths of the data set's texts, which seq_len cuts: a list of {length, share},
+    shares by length, or {median, p90} of a lognormal distribution."""
+    padding: Padding | None = None
+    """Rows are as long as the longest text of their micro-batch (longest, which lengths
+    mean unless told), as seq_len (max), or full of several texts (packed)."""
     tokens: Tokens | Literal["compute-optimal"] | None = None
     """Tokens of the whole run, for time to train; compute-optimal is 20 for each
     parameter. [token]"""
@@ -209,12 +216,51 @@ class TrainingSpec(BaseModel):
     chosen and rejected, are a pair. Texts are given: none is generated."""
 
     @property
-    def span(self) -> int:
-        """Tokens that attend to each other: a document's, or the sequence's. [token].
+    def span(self) -> float:
+        """Tokens that attend to each other: a document's, or the row's. [token].
+
+        Of packed texts their mean square over their mean. Of rows of several lengths
+        the longest: ``planner.cost.rows`` has the mean over micro-batches.
 
         Source: TransformerEngine, attention layout ``thd`` with ``cu_seqlens``.
         """
+        if self.draws and self.rows == "packed":
+            return self.draws.span
         return min(self.document or self.seq_len, self.seq_len)
+
+    @property
+    def rows(self) -> Padding:
+        """Way in which texts fill rows; without lengths each fills one."""
+        if self.document:
+            return "packed"
+        return self.padding or ("longest" if self.lengths else "max")
+
+    @property
+    def draws(self) -> Draws | None:
+        """Lengths of the texts, none where all have the sequence length. [token]."""
+        return draws_of(self.lengths, self.seq_len) if self.lengths else None
+
+    @property
+    def uneven(self) -> Draws | None:
+        """Lengths of the texts where micro-batches differ in length. [token]."""
+        return self.draws if self.rows == "longest" else None
+
+    @property
+    def longest_row(self) -> int:
+        """Tokens of the longest row of a run, which its memory holds. [token]."""
+        return self.uneven.longest if self.uneven else self.seq_len
+
+    @property
+    def counted_span(self) -> float:
+        """Tokens that attend to each other in the count of a model's FLOPs. [token]."""
+        return self.draws.span if self.draws else self.seq_len
+
+    @property
+    def step_tokens(self) -> float:
+        """Tokens that one optimizer step trains on; padding is none. [token]."""
+        if self.draws is None or self.rows == "packed":
+            return self.sequences * self.seq_len
+        return self.sequences * self.draws.mean
 
     @property
     def together(self) -> int:
@@ -314,6 +360,12 @@ class TrainingSpec(BaseModel):
                 f"quantization goes with method qlora; method {self.method} keeps "
                 "the weights in 16 bits"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _lengths_for_the_padding(self) -> Self:
+        """Check that what fills the rows is given once, and is known."""
+        refuse_padding(self.document, self.lengths, self.padding)
         return self
 
     @model_validator(mode="after")

@@ -369,7 +369,7 @@ class Prices:
             Time. [ns]
         """
         layout = self.layout
-        tokens = layout.micro_batch * self.workload.training.seq_len / layout.cp
+        tokens = one(self.context.local)
         whole = rate * 0 + ELEMENT * self.workload.model.stream_width * tokens
         scatters = self.workload.profile.stage_scatter and layout.tp > 1
         share = whole / (layout.tp if layout.sp or scatters else 1)

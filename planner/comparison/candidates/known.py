@@ -261,7 +261,7 @@ class Counts:
     def _bound_s(self, result: Result) -> float:
         """Least step that the search leaves open. [s]."""
         training = self.floor.first.training
-        tokens = training.sequences * training.seq_len
+        tokens = training.step_tokens
         return tokens / result.objective.bound if result.objective.bound else inf
 
     def _with_plans(

@@ -81,7 +81,7 @@ class Floor:
     def _steps(self, workload: Pricing, left_out: float = 0.0) -> float:
         training = workload.training
         tokens = (training.run_tokens or 0.0) - left_out
-        steps = tokens / (training.sequences * training.seq_len)
+        steps = tokens / training.step_tokens
         return steps / most_share(workload, self._terms)
 
     @cached_property
@@ -122,7 +122,7 @@ def least_step(workload: Pricing) -> float:
     training, model = workload.training, workload.model
     whole = training.method == "full" and not training.frozen
     each = TRAINED if whole and _all_train(workload) else FORWARD
-    tokens = training.sequences * training.seq_len
+    tokens = training.step_tokens
     rates = [gemm_rate(workload, narrow=narrow).flops for narrow in (True, False)]
     if workload.calibration.grouped_gemm:
         rates.append(gemm_rate(workload, grouped=True).flops)

@@ -232,5 +232,5 @@ def _too_dear(counts: Counts, left: Sequence[int], budget_usd: float) -> Choice:
 def _comfortable(counts: Counts) -> float:
     """Nodes at which a step gives each GPU enough to do. [1]."""
     workload = counts.task.smallest
-    tokens = workload.sequences * workload.training.seq_len
+    tokens = workload.training.step_tokens
     return tokens / TOKENS_PER_GPU / workload.topology.cluster.node.gpus_per_node

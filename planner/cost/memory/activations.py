@@ -51,7 +51,7 @@ NARROW_INPUTS = frozenset(
 
 
 def tokens(workload: Workload, meshes: Meshes) -> Floats:
-    """Tokens of one micro-batch on a rank before tensor splits, ``b s / c``.
+    """Tokens of the longest micro-batch of a rank before tensor splits, ``b s / c``.
 
     Args:
         workload: The job.
@@ -60,7 +60,7 @@ def tokens(workload: Workload, meshes: Meshes) -> Floats:
     Returns:
         Tokens. [token], shape (meshes,)
     """
-    return meshes.micro_batch * workload.training.seq_len / meshes.cp
+    return meshes.micro_batch * workload.training.longest_row / meshes.cp
 
 
 def sequence_split(meshes: Meshes) -> Floats:
@@ -76,7 +76,10 @@ def sequence_split(meshes: Meshes) -> Floats:
 
 
 def expert_tokens(
-    workload: Pricing, meshes: Meshes, layers: "Floats | float" = 1
+    workload: Pricing,
+    meshes: Meshes,
+    layers: "Floats | float" = 1,
+    local: Floats | None = None,
 ) -> Floats:
     """Tokens that a rank's experts see per copy, on the busiest rank.
 
@@ -87,11 +90,13 @@ def expert_tokens(
         workload: The job: the stack's imbalance.
         meshes: Any meshes.
         layers: Layers whose loads of one rank add up. [1], shape (meshes,)
+        local: Tokens of a micro-batch; none: of the longest. [token], shape (meshes,)
 
     Returns:
         Tokens before the top-k copies. [token], shape (meshes,)
     """
-    routed = tokens(workload, meshes) * sequence_split(meshes)
+    there = tokens(workload, meshes) if local is None else local
+    routed = there * sequence_split(meshes)
     return routed * meshes.etp * imbalance(workload, meshes, layers)
 
 
@@ -240,7 +245,7 @@ def score_bytes(workload: Pricing, layer: LayerKind) -> float:
     attention = layer.attention
     if not is_unfused(workload) or isinstance(attention, ScanBlock):
         return 0.0
-    keys = attention.attended(workload.training.seq_len, causal=False)
+    keys = attention.attended(workload.training.longest_row, causal=False)
     each = ELEMENT + (ELEMENT + 1) * (workload.recipe.dropout_bytes > 0)
     return float(each * attention.heads * keys * (attention.out_width > 0))
 
@@ -349,7 +354,7 @@ def _counted_transient(
         width, fused = 0, ELEMENT * layer.attention.backward_width
     lost = 1.0 - kind.keeps.get("logsumexp", 0.0) * (not kind.rebuilds_layer)
     again = 0.0 if kind.rebuilds_layer else lost * scores
-    pair = 2 * ELEMENT * layer.attention.heads * workload.training.seq_len
+    pair = 2 * ELEMENT * layer.attention.heads * workload.training.longest_row
     keys = context_buffers(layer, meshes, repeated=workload.recipe.cp_repeats_kv)
     beside = again + pair * (scores > 0) + keys
     attention = (ELEMENT * width + fused + beside) * local / meshes.tp

@@ -8,12 +8,15 @@ from collections.abc import Collection
 from contextlib import suppress
 from functools import cache
 
+import numpy as np
+
 from planner.cost.memory.eager_bytes import replayed_cases
 from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
 from planner.eager import EagerCase, Unsupported
 from planner.eager.allocator.allocator import Settings
-from planner.eager.allocator.steps import Steps, equal_steps, run, steps_of
+from planner.eager.allocator.steps import Steps, equal_steps, run, settle, steps_of
+from planner.specs.lengths import Draws
 
 STEPS = 2
 """Steps that are replayed: the second finds the optimizer's states in place. [1]"""
@@ -22,6 +25,12 @@ BATCHES = 8
 as many add one length nearer to the job's, and as much time again. [1]"""
 ACCUMULATED = 2
 """Micro-batches that are replayed of those that accumulate, at most. [1]"""
+DRAWN = 48
+"""Batches that are drawn from lengths of the job's texts, at most. [1]"""
+QUIET = 8
+"""Drawn batches in a row that reserve nothing: the cache has settled. [1]"""
+SEED = 0
+"""Seed of the draws: a job has one answer. [1]"""
 BLOCKS = 12
 """Blocks that are replayed on expandable segments, at most: deeper models map more
 pages and leave no more of them unused. [1]"""
@@ -67,25 +76,36 @@ def _of_run(workload: Pricing, meshes: Meshes, case: EagerCase) -> float | None:
         "optimizer": "adamw" if adam else case.optimizer,
         "layers": min(layers, BLOCKS) if grows else layers,
     }
-    mixed = int(meshes.micro_batch[0]) if workload.recipe.lengths == "below" else 0
     text = case.model_copy(update=whole).model_dump_json()
-    return _cached(text, mixed, grows=grows)
+    draws, sequences = workload.training.uneven, int(meshes.micro_batch[0])
+    if draws and len(draws.lengths) > 1:
+        batches = drawn(draws, case.seq, sequences)
+        return _cached(text, batches, grows=grows, until=QUIET)
+    unknown = draws is None and workload.training.rows == "longest"
+    below = workload.recipe.lengths == "below" or unknown
+    spread = longest(case.seq, sequences) if below else ()
+    return _cached(text, tuple(spread), grows=grows)
 
 
 @cache
-def _cached(case: str, mixed: int, *, grows: bool) -> float | None:
+def _cached(
+    case: str, batches: tuple[int, ...], *, grows: bool, until: int = 0
+) -> float | None:
     """Simulated cache of a case given as JSON; None where it is unsupported. [B].
 
-    ``mixed`` is the number of sequences in a batch of several lengths, 0 where all
-    lengths are equal.
+    ``batches`` are the tokens of batches of several lengths, none where all are alike;
+    they run until as many in a row as ``until`` reserve nothing, if that is given.
     """
     one = EagerCase.model_validate_json(case)
     try:
-        steps = _steps(one, mixed=mixed > 0)
+        steps = _steps(one, mixed=bool(batches))
     except Unsupported:
         return None
-    lengths = longest(one.seq, mixed) if mixed else (one.seq,) * STEPS
-    allocator = run(steps, lengths, Settings(expandable=grows))
+    settings = Settings(expandable=grows)
+    if until:
+        allocator = settle(steps, batches, until, settings)
+    else:
+        allocator = run(steps, batches or (one.seq,) * STEPS, settings)
     return float(allocator.peak_reserved - allocator.peak_allocated)
 
 
@@ -95,6 +115,23 @@ def _steps(case: EagerCase, *, mixed: bool) -> Steps:
         with suppress(Unsupported):
             return steps_of(case)
     return equal_steps(case)
+
+
+def drawn(draws: Draws, tokens: int, sequences: int) -> tuple[int, ...]:
+    """Padded lengths of batches whose texts are drawn apart.
+
+    Args:
+        draws: Lengths of the texts. [token]
+        tokens: Tokens of a batch that has the longest text. [token]
+        sequences: Texts of a batch. [1]
+
+    Returns:
+        Tokens of every batch, the longest text's first. [token], shape (batches,)
+    """
+    row = draws.greatest(sequences)
+    random = np.random.default_rng(SEED)
+    most = random.choice(row.lengths, size=DRAWN, p=row.shares)
+    return tokens, *(max(1, round(tokens * each / draws.longest)) for each in most)
 
 
 def longest(tokens: int, sequences: int) -> list[int]:

@@ -181,7 +181,7 @@ def replayed_cases(
     eager, legal = is_unfused(workload), _may_replay(workload, meshes)
     # FSDP2 computes in bf16 whatever its shards are kept in.
     cast = (meshes.zero >= 2) | (workload.replay == "bf16")
-    length = workload.training.seq_len // meshes.cp
+    length = workload.training.longest_row // meshes.cp
     # Only explicit scores know where one sequence ends and the next begins.
     rows_of = meshes.micro_batch if eager else np.ones(len(meshes), dtype=np.int64)
     length = meshes.micro_batch * length // rows_of

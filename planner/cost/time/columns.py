@@ -1,15 +1,18 @@
 """Columns that all layer prices share: causes, fabrics, groups, token counts."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
 from planner.cost import meshes as axes
-from planner.cost.memory.activations import sequence_split, tokens
-from planner.cost.meshes import Floats, Groups, Meshes
+from planner.cost.memory.activations import expert_tokens, sequence_split
+from planner.cost.meshes import Floats, Groups, Meshes, Number
 from planner.cost.network import collectives as wire
 from planner.cost.network.collectives import Fabric
 from planner.cost.pricing import Pricing
+from planner.cost.rows import Rows, rows_of
 
 CAUSES = ("compute", "tp_comm", "cp_comm", "ep_comm", "dp_comm", "recompute", "other")
 """Causes of exposed time inside a layer, in the words of the estimate."""
@@ -55,6 +58,8 @@ class Context:
     """Context ranks that see each other's keys."""
     expert: Groups
     expert_tensor: Groups
+    is_longest: bool = False
+    """True where rows are those of the longest micro-batch, which memory holds."""
 
     @classmethod
     def of(cls, workload: Pricing, meshes: Meshes) -> "Context":
@@ -79,10 +84,42 @@ class Context:
             axes.expert_tensor_groups(topology, meshes),
         )
 
+    @cached_property
+    def rows(self) -> Rows:
+        """Rows that set the time of a micro-batch, or its memory."""
+        if self.is_longest:
+            return Rows(self.workload.training.longest_row, self.workload.training.span)
+        return rows_of(self.workload, self.meshes)
+
+    @property
+    def longest(self) -> "Context":
+        """Columns of the longest micro-batch of a run."""
+        return self if self.is_longest else replace(self, is_longest=True)
+
     @property
     def local(self) -> Floats:
         """Tokens of a micro-batch before tensor splits. [token]."""
-        return tokens(self.workload, self.meshes)
+        return self.meshes.micro_batch * self.rows.tokens / self.meshes.cp
+
+    @property
+    def routed(self) -> Floats:
+        """Tokens that a rank's experts see per copy, on the busiest rank. [token]."""
+        return expert_tokens(self.workload, self.meshes, local=self.local)
+
+    def by_span(self, amount: Callable[[float], float]) -> Number:
+        """An amount that depends on how many tokens attend to each other.
+
+        Args:
+            amount: The amount at a number of tokens. [any]
+
+        Returns:
+            The amount, one number where all micro-batches are alike. [any]
+        """
+        span = self.rows.span
+        if not isinstance(span, np.ndarray):
+            return amount(span)
+        each, at = np.unique(span, return_inverse=True)
+        return np.array([amount(float(one)) for one in each])[at]
 
     @property
     def sigma(self) -> Floats:

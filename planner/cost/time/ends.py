@@ -63,24 +63,25 @@ def embedding_end(context: Context) -> End:
     """
     workload = context.workload
     hidden, rows = workload.model.hidden, context.local * context.sigma
+    held = context.longest.local * context.sigma
     looked_up = hidden + workload.model.input_table / workload.model.vocab
     product = _outer_time(context)
     stays = workload.recipe.keeps_stage_outputs & (context.meshes.pp > 1)
-    sent = np.where(stays, ELEMENT * workload.model.stream_width * rows, 0.0)
+    sent = np.where(stays, ELEMENT * workload.model.stream_width * held, 0.0)
     ahead = memory_time(workload, 4.0 * looked_up * rows, 1) + product
     weight = memory_time(workload, 8.0 * looked_up * rows, 1) + product
     weight = weight * workload.training.trains_embedding
     behind = weight + product
     _, once = input_exchange(context, hidden, gathers=1)
-    masks = workload.recipe.dropout_bytes * hidden * rows
+    masks = workload.recipe.dropout_bytes * hidden * held
     forward = Parts().plus("compute", ahead).plus("tp_comm", once)
     backward = Parts().plus("compute", behind).plus("tp_comm", once)
     return End(
         *launched(context, forward, backward, share=EMBEDDING_KERNELS),
-        TOKEN_ID * context.local + masks + sent + _constants(context),
+        TOKEN_ID * context.longest.local + masks + sent + _constants(context),
         np.zeros(len(context.meshes)),
         weight=weight,
-        pending=ELEMENT * looked_up * rows * workload.training.trains_embedding,
+        pending=ELEMENT * looked_up * held * workload.training.trains_embedding,
     )
 
 
@@ -151,13 +152,13 @@ def head_end(context: Context) -> End:
         Parts({cause: passes * time for cause, time in side.by_cause.items()})
         for side in (forward, backward)
     ]
-    rows = context.local * context.sigma
+    local = context.longest.local
     # The norm's input, and its output, which only the head's own gradient reads.
     inputs = 2 if workload.training.trains_head else 1
-    kept = inputs * ELEMENT * model.hidden * rows
+    kept = inputs * ELEMENT * model.hidden * (local * context.sigma)
     vocab = padded_vocab(workload, meshes)
-    logits = logit_bytes(workload, meshes) * context.local * vocab / meshes.tp
-    gathered = np.where(meshes.sp > 0, ELEMENT * model.hidden * context.local, 0.0)
+    logits = logit_bytes(workload, meshes) * local * vocab / meshes.tp
+    gathered = np.where(meshes.sp > 0, ELEMENT * model.hidden * local, 0.0)
     if model.mtp_layers:
         kind = workload.recipe.kind("none")
         extra = layer_time(context, model.mtp_kind, kind)
@@ -186,7 +187,7 @@ def _head_gradients(context: Context) -> tuple[Floats, Floats]:
     model = workload.model
     time = pending = np.zeros(len(meshes))
     if workload.training.trains_head:
-        logits = context.local * padded_vocab(workload, meshes) / meshes.tp
+        logits = context.longest.local * padded_vocab(workload, meshes) / meshes.tp
         passes = 1 + model.mtp_layers
         time, pending = passes * _head_weight_time(context), passes * ELEMENT * logits
     if model.mtp_layers:

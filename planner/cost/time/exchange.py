@@ -1,6 +1,7 @@
 """The attention core, and exposed time of the collectives over tensor ranks."""
 
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,6 @@ from planner.cost.kernels import (
     is_unfused,
     unfused_time,
 )
-from planner.cost.memory.activations import expert_tokens
 from planner.cost.meshes import Floats
 from planner.cost.network import collectives as wire
 from planner.cost.parameters.adapters import carries, is_frozen
@@ -55,16 +55,16 @@ def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
         return scan[0] + beside[0], scan[1] + beside[1]
     if is_unfused(context.workload):
         return _score_times(context, layer)
-    span = context.workload.training.span
-    flops = attention.kernel_flops(span)
+    flops = context.by_span(attention.kernel_flops)
     blocks = attention.heads / meshes.tp * context.local / QUERY_BLOCK
     ahead, behind = attention_time(
         context.workload,
+        span=context.rows.span,
         flops=flops * context.local / meshes.tp,
-        query_blocks=np.maximum(blocks, 1.0),
+        blocks=np.maximum(blocks, 1.0),
         head_dim=_query_dim(layer),
     )
-    if not attention.index_flops(span, causal=True):
+    if not attention.index_flops(context.workload.training.seq_len, causal=True):
         return ahead, behind
     index = index_times(context, attention)
     return ahead + index[0], behind + index[1]
@@ -82,11 +82,12 @@ def _query_dim(layer: LayerKind) -> int:
 def _score_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     """Forward and backward time of the core by all explicit scores. [s]."""
     attention, workload = layer.attention, context.workload
-    keys = attention.attended(workload.training.span, causal=False)
+    attended = partial(attention.attended, causal=False)
+    keys = context.by_span(attended)
     share = context.local / context.meshes.tp
     return unfused_time(
         workload,
-        flops=attention.core_flops(keys) * share,
+        flops=context.by_span(lambda s: attention.core_flops(attended(s))) * share,
         scores=attention.heads * keys * share,
         head_dim=_query_dim(layer),
     )
@@ -272,6 +273,6 @@ def _expert_tensor_exchange(context: Context, layer: LayerKind) -> Floats:
     assert isinstance(layer.ffn, Moe)
     meshes = context.meshes
     copies = np.where(meshes.ep > 1, layer.ffn.top_k, 1)
-    rows = expert_tokens(context.workload, meshes) * copies
+    rows = context.routed * copies
     message = ELEMENT * layer.ffn.routed_width * rows
     return 2 * wire.all_gather_time(context.links, message, context.expert_tensor)

@@ -5,7 +5,6 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.cost.kernels import ELEMENT, NARROW, gemm_rate, gemm_time
-from planner.cost.memory.activations import expert_tokens
 from planner.cost.meshes import Floats
 from planner.cost.parameters.adapter_times import adapter_weight_times, adapter_width
 from planner.cost.parameters.adapters import is_frozen
@@ -45,7 +44,7 @@ def gemm_shape(context: Context, gemm: Gemm) -> Shape:
     row = ranks if gemm.split.endswith("row") else one
     rows = context.local
     if routed:
-        rows = expert_tokens(context.workload, meshes) * gemm.calls
+        rows = context.routed * gemm.calls
     elif gemm.split == "replicated":
         rows = rows * context.sigma
     return Shape(rows, gemm.outputs / column, gemm.inputs / row)
@@ -122,7 +121,7 @@ def layer_pending_bytes(context: Context, layer: LayerKind) -> Floats:
     References:
         P. Qi et al., arXiv:2401.10241, section 2.2 and table 1.
     """
-    workload = context.workload
+    workload, context = context.workload, context.longest
     size = np.zeros(len(context.meshes))
     if layer.role == "below":
         return size

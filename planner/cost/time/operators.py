@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.cost.memory.activations import expert_tokens
 from planner.cost.meshes import Floats
 from planner.cost.streaming import memory_time
 from planner.cost.time.columns import Context
@@ -90,7 +89,7 @@ def shares(context: Context) -> dict[str, Floats]:
     return {
         "sequence": context.local * context.sigma,
         "tensor": context.local / meshes.tp,
-        "expert": expert_tokens(context.workload, meshes) / meshes.etp,
+        "expert": context.routed / meshes.etp,
     }
 
 

@@ -29,8 +29,8 @@ def scan_times(context: Context, block: ScanBlock) -> tuple[Floats, Floats]:
         Fits of ``hardware/calibration/scans.yaml``.
     """
     workload, rate = context.workload, rate_of(context.workload, block)
-    span = workload.training.span
-    work = block.core_flops(block.attended(span, causal=False))
+    span = context.rows.span
+    work = block.core_flops(block.attended(workload.training.span, causal=False))
     share = context.local / context.meshes.tp
     launch = rate.launch * workload.profile.latency
     forward = work * share / rate.flops + rate.step * span + launch

@@ -1,5 +1,7 @@
 """Time of attention over chosen keys: index scores, top-k and the core."""
 
+from functools import partial
+
 from planner.cost.kernels import gemm_rate
 from planner.cost.meshes import Floats
 from planner.cost.pricing import Pricing
@@ -29,11 +31,11 @@ def index_times(context: Context, block: AttentionBlock) -> tuple[Floats, Floats
     Returns:
         Forward and backward. [s], shape (meshes,)
     """
-    workload, span = context.workload, context.workload.training.span
-    flops = block.index_flops(span, causal=True) * context.local
-    product = flops / gemm_rate(workload, narrow=False).flops
+    workload = context.workload
+    flops = context.by_span(partial(block.index_flops, causal=True))
+    product = flops * context.local / gemm_rate(workload, narrow=False).flops
     rate = block.rate if isinstance(block, CompressedAttention) else 1
-    moved = SCORE_TRAFFIC * span / 2 / rate * context.local
+    moved = SCORE_TRAFFIC * context.rows.span / 2 / rate * context.local
     return product + memory_time(workload, moved, CHOICES), 2 * product
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from planner.cost import meshes as axes
 from planner.cost.kernels import ELEMENT
-from planner.cost.memory.activations import sequence_split, tokens
+from planner.cost.memory.activations import sequence_split
 from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.network import collectives as wire
 from planner.cost.parameters.data_groups import DataGroups, gather_time, scatter_time
@@ -173,7 +173,7 @@ def stage_transfer(context: Context, joint: Floats | None = None) -> Floats:
     rate, crosses = axes.stage_bandwidth(workload.topology, meshes)
     if joint is not None:
         rate, crosses = joint, np.ones(len(meshes), dtype=bool)
-    whole = ELEMENT * workload.model.stream_width * tokens(workload, meshes)
+    whole = ELEMENT * workload.model.stream_width * context.local
     split = sequence_split(meshes)
     scattered = workload.profile.stage_scatter & (split == 1) & (meshes.tp > 1)
     share = np.where(scattered, 1.0 / meshes.tp, split)

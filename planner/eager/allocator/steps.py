@@ -128,13 +128,56 @@ def run(
         OutOfMemoryError: When the device has no room.
     """
     allocator = Allocator(settings)
+    _feed(allocator, events(steps, lengths))
+    return allocator
+
+
+def settle(
+    steps: Steps, lengths: Iterable[int], quiet: int, settings: Settings | None = None
+) -> Allocator:
+    """Run two of the longest steps, others until they reserve nothing, and again two.
+
+    The longest step thus meets both an empty cache and one that short steps have cut
+    into pieces.
+
+    Args:
+        steps: The sequence. [steps]
+        lengths: Tokens of the sequences of every step, the longest first. [tokens]
+        quiet: Steps in a row that reserve nothing. [1]
+        settings: Settings of the allocator. [settings]
+
+    Returns:
+        The allocator after the last step, with its peaks. [allocator]
+
+    Raises:
+        OutOfMemoryError: When the device has no room.
+    """
+    allocator = Allocator(settings)
+    longest, *others = lengths
+
+    def until_quiet() -> Iterator[int]:
+        yield from (longest, longest)
+        reserved, still = allocator.peak_reserved, 0
+        for length in others:
+            if still == quiet:
+                break
+            yield length
+            still = still + 1 if allocator.peak_reserved == reserved else 0
+            reserved = allocator.peak_reserved
+        yield from (longest, longest)
+
+    _feed(allocator, events(steps, until_quiet()))
+    return allocator
+
+
+def _feed(allocator: Allocator, every: Iterable[Event]) -> None:
+    """Take and give back as a run does."""
     live: dict[int, Block] = {}
-    for number, size in events(steps, lengths):
+    for number, size in every:
         if size:
             live[number] = allocator.take(size)
         else:
             allocator.give(live.pop(number))
-    return allocator
 
 
 def events(steps: Steps, lengths: Iterable[int]) -> Iterator[Event]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from planner.cost.workload import Workload
-from planner.estimate.estimate import price
+from planner.estimate.pricing import price
 from planner.evidence.fitting.fit_columns import Floats
 from planner.evidence.mapping.case import Case
 from planner.job.calibrated import shape_of

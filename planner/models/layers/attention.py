@@ -27,7 +27,7 @@ class AttentionBlock(Block):
             FLOPs per token, a multiply-add is 2. [FLOP]
         """
 
-    def index_flops(self, seq_len: int, *, causal: bool) -> float:
+    def index_flops(self, seq_len: float, *, causal: bool) -> float:
         """Forward FLOPs per token of choosing keys; 0 where all are attended to.
 
         Args:
@@ -40,7 +40,7 @@ class AttentionBlock(Block):
         assert seq_len > 0 or causal
         return 0
 
-    def kernel_flops(self, seq_len: int) -> float:
+    def kernel_flops(self, seq_len: float) -> float:
         """Forward FLOPs per token that the kernel of the core computes.
 
         Args:
@@ -51,7 +51,7 @@ class AttentionBlock(Block):
         """
         return self.core_flops(self.attended(seq_len, causal=True))
 
-    def attended(self, seq_len: int, *, causal: bool) -> float:
+    def attended(self, seq_len: float, *, causal: bool) -> float:
         """Mean keys that a token is charged for.
 
         full:   s, every score counts, masked or not, also under a window

@@ -212,7 +212,7 @@ class LayerKind(Block):
         )
         return tuple(tensor for tensor in tensors if tensor.width)
 
-    def forward_flops(self, seq_len: int, *, causal: bool) -> float:
+    def forward_flops(self, seq_len: float, *, causal: bool) -> float:
         """Forward FLOPs per token: 2 N_mm + F_core [+ F_index] [+ F_mixed].
 
         Left out: norms, activations, softmax, biases and rotations.

@@ -168,7 +168,7 @@ class CompressedAttention(AttentionBlock):
             SavedTensor("index_choice", self.top_k, "sequence", "fp32"),
         )
 
-    def attended(self, seq_len: int, *, causal: bool) -> float:
+    def attended(self, seq_len: float, *, causal: bool) -> float:
         """Mean keys that a token is charged for, of the window and compressed.
 
         full: s + s / m; causal: those of the window, w (1 - w / (2 s)), and s / (2 m)
@@ -199,7 +199,7 @@ class CompressedAttention(AttentionBlock):
         """
         return 4 * self.out_width * context
 
-    def index_flops(self, seq_len: int, *, causal: bool) -> float:
+    def index_flops(self, seq_len: float, *, causal: bool) -> float:
         """Forward FLOPs per token of the index scores: 2 a_i d_i s / m.
 
         Args:

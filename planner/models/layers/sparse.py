@@ -64,7 +64,7 @@ class SparseLatentAttention(LatentAttention):
             SavedTensor("index_choice", self.top_k, "sequence", "fp32"),
         )
 
-    def attended(self, seq_len: int, *, causal: bool) -> float:
+    def attended(self, seq_len: float, *, causal: bool) -> float:
         """Mean keys that a token is charged for.
 
         full: s; causal: s / 2, or k (1 - k / (2 s)) with k < s, as under a window
@@ -81,7 +81,7 @@ class SparseLatentAttention(LatentAttention):
         chosen = min(self.top_k, seq_len)
         return chosen * (1 - chosen / (2 * seq_len))
 
-    def index_flops(self, seq_len: int, *, causal: bool) -> float:
+    def index_flops(self, seq_len: float, *, causal: bool) -> float:
         """Forward FLOPs per token of the index scores: 2 a_i (d_i + 1) s.
 
         Args:
@@ -94,7 +94,7 @@ class SparseLatentAttention(LatentAttention):
         keys = seq_len / 2 if causal else seq_len
         return 2 * self.index_heads * (self.index_dim + 1) * keys
 
-    def kernel_flops(self, seq_len: int) -> float:
+    def kernel_flops(self, seq_len: float) -> float:
         """Forward FLOPs per token of the cheaper kernel for the core.
 
         Dense heads under a mask over s / 2 keys, or chosen keys as latents, which all

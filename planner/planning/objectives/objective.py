@@ -30,7 +30,7 @@ def objective_of(
     bound = min(outcome.bound_s for outcome in outcomes)
     if not workload.aim.is_step:
         return _amount(workload, bound, found)
-    tokens = workload.sequences * workload.training.seq_len
+    tokens = workload.training.step_tokens
     most = 0.0 if bound == float("inf") else tokens / max(bound, 1e-12)
     if not found:
         return Objective(name="throughput", value=0.0, bound=most, gap=1.0)
@@ -42,7 +42,7 @@ def objective_of(
 
 def _amount(workload: Workload, bound: float, found: Sequence[Contender]) -> Objective:
     """An amount that was made least."""
-    aim, tokens = workload.aim, workload.sequences * workload.training.seq_len
+    aim, tokens = workload.aim, workload.training.step_tokens
     unit = PER_TOKEN[aim.name] * aim.whole / tokens
     least = 0.0 if bound == float("inf") else bound * unit
     if not found:

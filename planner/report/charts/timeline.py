@@ -8,7 +8,7 @@ from typing import Literal
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.estimate.breakdown import own_factor, work_by_rank
-from planner.estimate.estimate import Priced, price
+from planner.estimate.pricing import Priced, price
 from planner.pipeline.splits import durations, graph_of, place_of, stage_vectors
 from planner.schedules import Graph, Op, Placement, end_times
 from planner.schedules.order import MOST_OPERATIONS, operation_count

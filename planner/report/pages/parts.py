@@ -78,7 +78,8 @@ def tiles(estimate: Estimate) -> list[Tile]:
         Tile(
             "Throughput",
             f"{estimate.tokens_per_s:,.0f}",
-            f"tokens/s, {estimate.tokens_per_s_per_gpu:,.0f} per GPU",
+            f"tokens/s, {estimate.tokens_per_s_per_gpu:,.0f} per GPU"
+            + (f"; {estimate.padding.words}" if estimate.padding else ""),
         ),
         Tile(
             "MFU",

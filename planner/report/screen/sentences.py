@@ -84,8 +84,13 @@ def time_words(estimate: Estimate) -> str:
         f"kernels {kernels} of the step, {others}; "
         f"{estimate.tokens_per_s_per_gpu:,.0f} tokens/s per GPU, "
         f"MFU {mfu.full_attention:.1%} with full attention, "
-        f"{mfu.causal_attention:.1%} causal"
+        f"{mfu.causal_attention:.1%} causal{_padding(estimate)}"
     )
+
+
+def _padding(estimate: Estimate) -> str:
+    """Cost of padding, where the job says how long its texts are."""
+    return f"; {estimate.padding.words}" if estimate.padding else ""
 
 
 def next_rows(result: Result) -> tuple[tuple[str, ...], ...]:

@@ -29,7 +29,7 @@ def step_floor(workload: Pricing) -> float:
     Leaves out attention scores, memory traffic, launches, exchanges, bubbles and the
     optimizer, all of which only add.
     """
-    tokens = workload.sequences * workload.training.seq_len
+    tokens = workload.training.step_tokens
     rate = sum(_gpu_rates(workload))
     return float(tokens / rate) if rate else 0.0
 

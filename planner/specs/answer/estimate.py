@@ -2,10 +2,15 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from planner.specs.answer.uncertainty import Band
+from planner.specs.lengths import Padding
 
+WAITING = 1.05
+"""Rows of the slowest rank over the mean from which waiting is worth a word. [1]"""
+GAIN = 1.01
+"""Gain of packing from which it is worth a word. [1]"""
 Verdict = Literal["fits", "at-risk", "oom"]
 """Verdict of an interval on a capacity; see :meth:`Interval.verdict`."""
 STEP = "optimizer step"
@@ -185,6 +190,40 @@ class MemoryEstimate(BaseModel):
     """Memory of the host; none where nothing is kept there."""
 
 
+class PaddingEstimate(BaseModel):
+    """Tokens of a plan's rows that are no text, and what packing would gain."""
+
+    model_config = ConfigDict(frozen=True)
+
+    rows: Padding
+    """How rows are filled."""
+    text_tokens: float
+    """Mean length of a text, cut at the sequence length. [token]"""
+    row_tokens: float
+    """Mean tokens of a row, padding included. [token]"""
+    slowest_row_tokens: float
+    """Mean tokens of the rows of the rank that the others wait for. [token]"""
+    share: float
+    """Share of the rows' tokens that are padding. [1]"""
+    useful_tokens_per_s: float
+    """Tokens of texts that all GPUs train on, without padding. [token/s]"""
+    packed_speedup: float
+    """Rate of the same layout with packed texts over this one. [1]"""
+
+    @property
+    def words(self) -> str:
+        """The share of padding, and the gain of packing where there is one. [text]."""
+        if self.rows == "packed":
+            return "texts are packed, without padding"
+        said = f"{self.share:.0%} of the tokens are padding"
+        if self.slowest_row_tokens > WAITING * self.row_tokens:
+            longer = self.slowest_row_tokens / self.row_tokens
+            said += f", and ranks wait for rows that are {longer:.2g} x as long"
+        if self.packed_speedup < GAIN:
+            return said
+        return f"{said}: packing would be {self.packed_speedup:.3g} x faster"
+
+
 class Estimate(BaseModel):
     """Everything predicted of one layout."""
 
@@ -201,6 +240,10 @@ class Estimate(BaseModel):
     """Share of the time of all GPUs in kernels of forward and backward; in the rest
     they wait, for each other or for memory. 1 in older answers. [1]"""
     memory: MemoryEstimate
+    padding: PaddingEstimate | None = Field(
+        default=None, exclude_if=lambda found: found is None
+    )
+    """Padding, and what packing would gain; absent where lengths are not given."""
     stack: dict[str, object]
     assumptions: tuple[str, ...]
     time_to_train_s: float | None = None

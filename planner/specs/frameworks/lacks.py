@@ -9,10 +9,13 @@ from typing import Any
 
 from planner.specs.layouts.layout import Layout
 from planner.specs.layouts.offload import CATEGORIES
+from planner.specs.training import TrainingSpec
 
 REFERENCE = "spec.training.reference"
 """Field of the frozen model of preference training. [text]"""
 
+PADDING = "spec.training.padding"
+"""Field of the way in which rows are filled with texts. [text]"""
 RATIO_FIELD = "spec.training.lora.loraplus_lr_ratio"
 """Field of the learning rates of LoRA+. [text]"""
 ONE_RATE = "both factors of an adapter learn at one rate"
@@ -79,6 +82,35 @@ def no_reference(asked: Any) -> Iterator[Lack]:
         allowed = "none; accelerate with stack.loss chunked, for which TRL has DPO"
         its = asked.training.reference
         yield Lack("no pairs with a reference", REFERENCE, its, allowed)
+
+
+def states_rows(training: TrainingSpec) -> bool:
+    """Tell if a job says how rows are filled, in words other than document.
+
+    Args:
+        training: The job's training block. [-]
+
+    Returns:
+        True where it has padding or lengths.
+    """
+    return not training.document and bool(training.padding or training.lengths)
+
+
+def other_rows(asked: Any, ways: tuple[str, ...], feature: str) -> Iterator[Lack]:
+    """A way to fill rows with texts that a writer has no words for.
+
+    Args:
+        asked: The job. [-]
+        ways: Ways that the writer has words for. [text]
+        feature: What it does otherwise, as half a sentence. [text]
+
+    Yields:
+        One record where the job states another way.
+    """
+    its = asked.training
+    if states_rows(its) and its.rows not in ways:
+        none = "neither lengths nor padding"
+        yield Lack(feature, PADDING, its.rows, ", ".join(ways) or none)
 
 
 def plain_adapters(asked: Any, magnitudes: str) -> Iterator[Lack]:

@@ -35,6 +35,8 @@ EXCLUSIVE = {
     "training.global_batch_tokens": "global_batch",
     "training.tokens": "compute",
     "training.compute": "tokens",
+    "training.document": "lengths",
+    "training.lengths": "document",
 }
 """Field that can be set, and the rival field in its block, which is then cleared."""
 

@@ -8,8 +8,9 @@ import pytest
 from planner.capacity.leanest import fewest_gpus, leanest, resized, weigh
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import fill_table
-from planner.estimate.estimate import memory_estimate, price
+from planner.estimate.estimate import memory_estimate
 from planner.estimate.layouts import layout_of
+from planner.estimate.pricing import price
 from planner.job.resolve import resolve
 from planner.search.bounds.paths import even_counts, in_class
 from planner.search.space.space import enumerate_space

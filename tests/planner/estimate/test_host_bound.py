@@ -13,9 +13,10 @@ from strategies import framework, jobs, small_job, with_host_memory
 from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import fill_table
-from planner.estimate.estimate import memory_estimate, price
+from planner.estimate.estimate import memory_estimate
 from planner.estimate.host_bound import host_bound, leaves_the_gpus
 from planner.estimate.layouts import layout_of
+from planner.estimate.pricing import price
 from planner.schedules import SPLIT, V_SHAPED
 from planner.search.space.schedules import SEARCHED
 from planner.search.space.space import enumerate_space

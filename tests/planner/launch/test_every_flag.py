@@ -48,10 +48,14 @@ VALUES: dict[str, Any] = {
     "bnb_4bit_quant_type": "fp4",
     **dict.fromkeys(("max_length", "max_seq_length", "cutoff_len"), 768),
     "model_max_length": 768,
+    "packing_strategy": "wrapped",
+    "pad_to_multiple_of": 768,
 }
 """A value of each argument that is no switch."""
 TOGETHER = {
     "optim_args": {"optim": "sgd"},
+    "packing_strategy": {"packing": True},
+    "pad_to_multiple_of": {"packing": False, "max_length": 768},
     "load_in_4bit": {"use_peft": True},
     "load_in_8bit": {"use_peft": True},
     "use_dora": {"use_peft": True},

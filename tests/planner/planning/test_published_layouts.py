@@ -12,7 +12,7 @@ import pytest
 from planner.cost.meshes import ORDERS
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
-from planner.estimate.estimate import price
+from planner.estimate.pricing import price
 from planner.job.resolve import resolve
 from planner.planning.optimize import optimize
 from planner.prediction.predict import predict

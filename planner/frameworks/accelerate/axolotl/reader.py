@@ -81,7 +81,7 @@ def read(files: Mapping[str, str]) -> Reading:
     reading = reading_of(_translated(given, others, name), "axolotl")
     return replace(
         reading,
-        stack={**reading.stack, **_lengths(given)},
+        training={**reading.training, **_rows(given)},
         named=str(given.get("base_model", "")),
         ignored=(*reading.ignored, *_ignored(given)),
         unknown=(*reading.unknown, *told(given), *_absent(given, others)),
@@ -95,10 +95,12 @@ def _own(files: Mapping[str, str]) -> str | None:
     return next((n for n in named if len(MARKS & parsed(files[n]).keys()) > 1), None)
 
 
-def _lengths(given: Mapping[str, Any]) -> dict[str, str]:
-    """Batches are padded to their longest text unless they are filled up."""
-    filled = true(given.get("sample_packing")) or true(given.get("pad_to_sequence_len"))
-    return {} if filled else {"lengths": "below"}
+def _rows(given: Mapping[str, Any]) -> dict[str, str]:
+    """Rows are padded to their longest text unless they are packed or filled up."""
+    if true(given.get("sample_packing")):
+        return {"padding": "packed"}
+    whole = true(given.get("pad_to_sequence_len"))
+    return {"padding": "max" if whole else "longest"}
 
 
 def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:

@@ -19,6 +19,7 @@ from planner.frameworks.accelerate.launch.plan import (
 )
 from planner.frameworks.accelerate.launch.writer import environment
 from planner.frameworks.accelerate.launch.zero import zero
+from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.stack import BF16_STACK
 from planner.frameworks.accelerate.variants import rates, written
 from planner.launch.brief import (
@@ -85,7 +86,7 @@ def write(brief: Brief) -> Program:
         environment=tuple(environment(brief)),
         blanks=tuple(_blanks(brief)),
         also=frozenset({BY_TORCHRUN} if several else ()),
-        first=_FIRST,
+        first=first_steps(brief.training, *_FIRST),
     )
 
 
@@ -121,8 +122,8 @@ def arguments(brief: Brief) -> dict[str, Any]:
         "datasets": [{"path": TEXTS, "ds_type": "json", "type": "completion"}],
         "dataset_prepared_path": "prepared",
         "sequence_len": brief.training.seq_len,
-        "sample_packing": brief.training.document is not None,
-        "pad_to_sequence_len": True,
+        "sample_packing": brief.training.rows == "packed",
+        "pad_to_sequence_len": brief.training.rows != "longest",
         "micro_batch_size": brief.layout.micro_batch,
         "bf16": not pure,
         "bfloat16": pure,

@@ -12,6 +12,7 @@ from planner.frameworks.accelerate.launch.plan import (
     shards,
     with_trl,
 )
+from planner.frameworks.accelerate.rows import of_trl
 from planner.frameworks.accelerate.stack import (
     OF_BITSANDBYTES,
     OPTIMIZERS,
@@ -91,13 +92,8 @@ def _loss(brief: Brief) -> dict[str, Any]:
 def _trl(brief: Brief) -> dict[str, Any]:
     if not with_trl(brief):
         return {}
-    apart = brief.training.document is not None
-    return {
-        "max_length": brief.training.seq_len,
-        "packing": True,
-        "packing_strategy": "bfd" if apart else "wrapped",
-        "activation_offloading": offloads_by_trl(brief),
-    }
+    moved = {"activation_offloading": offloads_by_trl(brief)}
+    return of_trl(brief.training) | moved
 
 
 def _recipe(brief: Brief) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 from planner.errors import did_you_mean
 from planner.frameworks.accelerate.launch.known import VERSION, keys
 from planner.frameworks.accelerate.limits import LIMITS
+from planner.frameworks.accelerate.rows import apart_by_flash
 from planner.frameworks.accelerate.stack import (
     BF16_STACK,
     OF_BITSANDBYTES,
@@ -21,7 +22,7 @@ from planner.frameworks.transformers import attention, attention_lacks, sharing_
 from planner.models.asked import Asked
 from planner.models.layers.blocks import Moe
 from planner.models.layers.linears import linears
-from planner.specs.frameworks.lacks import Lack, Writer, no_reference
+from planner.specs.frameworks.lacks import Lack, Writer, no_reference, states_rows
 from planner.specs.training import FreezeSpec
 
 GEMMS = {"qkv": ("qkv",), "proj": ("attention_out",), "fc1": ("fc1",), "fc2": ("fc2",)}
@@ -42,6 +43,7 @@ def accelerate(asked: Asked) -> Iterator[Lack]:
     yield from _model(asked)
     yield from no_reference(asked)
     yield from _training(asked)
+    yield from apart_by_flash(asked)
     yield from _optimizer(asked)
     yield from _numbers(asked)
     if asked.training.method != "full":
@@ -193,8 +195,9 @@ def _tensor(asked: Asked) -> Iterator[Lack]:
 
 
 def _by_trl(asked: Asked) -> Iterator[Lack]:
-    """Adapters, the loss in chunks and offloaded activations are TRL's."""
-    always = asked.training.method != "full" or chunked(asked)
+    """Adapters, rows of texts, loss in chunks and offloaded activations are TRL's."""
+    fills = states_rows(asked.training)
+    always = asked.training.method != "full" or chunked(asked) or fills
     checkpoints = not deepspeed(asked)
 
     def moves(its: Any) -> Any:

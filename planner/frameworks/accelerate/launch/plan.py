@@ -3,6 +3,7 @@
 from planner.frameworks.accelerate import stack as room
 from planner.frameworks.transformers import attention as word_for
 from planner.launch.brief import Brief
+from planner.specs.frameworks.lacks import states_rows
 from planner.specs.layouts.layout import Layout
 
 
@@ -78,8 +79,8 @@ def mixed_precision(brief: Brief) -> str:
 
 def with_trl(brief: Brief) -> bool:
     """Tell if the plan needs TRL's trainer. [-]."""
-    chunked = room.chunked(brief.asked)
-    return brief.training.method != "full" or chunked or offloads_by_trl(brief)
+    asked = room.chunked(brief.asked) or states_rows(brief.training)
+    return brief.training.method != "full" or asked or offloads_by_trl(brief)
 
 
 def offloads_by_trl(brief: Brief) -> bool:

@@ -19,6 +19,7 @@ from planner.frameworks.accelerate.launch.known import unknown_keys
 from planner.frameworks.accelerate.launch.trainer import (
     LENGTHS,
     adapters_of,
+    by_trl,
     ignored,
     refuse_quantised,
     told,
@@ -134,6 +135,7 @@ def _training(
     length = its.run.get("seq_len") or next(iter(every.values()), None)
     if length:
         given["seq_len"] = whole({"seq_len": length}, "seq_len", its.name)
+    given |= by_trl(its.training, given.get("seq_len"))
     inner = layout["tp"] * layout["cp"]
     if gpus and gpus % inner == 0 and "micro_batch" in layout:
         given["global_batch"] = gpus // inner * (_per_replica(layout) or 1)

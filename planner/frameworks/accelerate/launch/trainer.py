@@ -53,6 +53,9 @@ READ = frozenset(
         "use_liger_kernel",
         "liger_kernel_config",
         "accelerator_config",
+        "packing",
+        "packing_strategy",
+        "pad_to_multiple_of",
         *OF_SCRIPTS,
     }
 )
@@ -63,15 +66,18 @@ UNPRICED = frozenset(
         "ddp_bucket_cap_mb",
         "ddp_find_unused_parameters",
         "ddp_static_graph",
+        "group_by_length",
         "loss_type",
         "model_init_kwargs",
         "neftune_noise_alpha",
         "optim_target_modules",
+        "padding_free",
         "parallelism_config",
         "torch_compile",
         "torch_compile_backend",
         "torch_compile_mode",
         "torch_empty_cache_steps",
+        "train_sampling_strategy",
         "use_cpu",
     }
 )
@@ -251,7 +257,7 @@ def told(given: Mapping[str, Any], options: Options) -> Iterator[str]:
         One sentence each. [text]
     """
     for name in sorted(UNPRICED & given.keys()):
-        if given[name] not in (None, False, 0, "no", ""):
+        if given[name] not in (None, False, 0, "no", "", "random"):
             yield f"{name} {given[name]}: changes time or memory, and is not priced"
     for name in unknown_arguments(given):
         if name not in OF_SCRIPTS | UNPRICED | NAMES_ONLY:
@@ -306,6 +312,26 @@ def adapters_of(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any
     names = ("target_modules", "modules_to_save")
     lora |= {n: str(lora[n]).split() for n in names if _several(lora[n])}
     return lora | asked_for(given), _frozen(given)
+
+
+def by_trl(given: Mapping[str, Any], length: object) -> dict[str, str]:
+    """Way to fill rows by arguments of SFTTrainer.
+
+    Args:
+        given: Values by argument. [-]
+        length: Tokens of the longest row. [token]
+
+    Returns:
+        Field of a training block; none where the arguments do not say, or cut texts
+        into whole rows. [-]
+    """
+    if given.get("packing") is None:
+        return {}
+    if not true(given["packing"]):
+        whole = given.get("pad_to_multiple_of") in (length, str(length))
+        return {"padding": "max" if whole else "longest"}
+    apart = given.get("packing_strategy", "bfd") != "wrapped"
+    return {"padding": "packed"} if apart else {}
 
 
 def _several(value: object) -> bool:

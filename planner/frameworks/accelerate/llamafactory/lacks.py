@@ -11,7 +11,12 @@ from planner.frameworks.accelerate.llamafactory.known import (
 from planner.frameworks.accelerate.stack import deepspeed, option, stack
 from planner.frameworks.accelerate.variants import by_trainer
 from planner.models.asked import Asked
-from planner.specs.frameworks.lacks import RATIO_FIELD, Lack, Writer
+from planner.specs.frameworks.lacks import (
+    RATIO_FIELD,
+    Lack,
+    Writer,
+    other_rows,
+)
 
 PRECISIONS = ("bf16", "fp16")
 STORED = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
@@ -35,6 +40,7 @@ def llamafactory(asked: Asked) -> Iterator[Lack]:
         quantization.py; peft 0.18.1 mapping_func.py (autocast_adapter_dtype).
     """
     yield from (lack for lack in accelerate(asked) if lack.field != RATIO_FIELD)
+    yield from _rows(asked)
     yield from _model(asked)
     yield from _numbers(asked)
     if asked.training.method != "full":
@@ -53,6 +59,12 @@ def _model(asked: Asked) -> Iterator[Lack]:
     if asked.model.expert_parameters:
         what = "routed experts are priced as later transformers run them"
         yield Lack(what, "spec.model", asked.model_type, "a dense model")
+
+
+def _rows(asked: Asked) -> Iterator[Lack]:
+    """Rows that its collators do not make, data/collator.py."""
+    what = "rows are padded to their longest text, or packed"
+    yield from other_rows(asked, ("longest", "packed"), what)
 
 
 def _numbers(asked: Asked) -> Iterator[Lack]:

@@ -36,6 +36,8 @@ READ = MARKS | {
     "lora_dropout",
     "lora_rank",
     "loraplus_lr_ratio",
+    "neat_packing",
+    "packing",
     "quantization_method",
     "quantization_type",
     "stage",
@@ -49,7 +51,6 @@ UNPRICED = frozenset(
         "enable_liger_kernel",
         "fp8",
         "mixture_of_depths",
-        "neat_packing",
         "resize_vocab",
         "rope_scaling",
         "shift_attn",
@@ -111,6 +112,7 @@ def read(files: Mapping[str, str]) -> Reading:
     reading = reading_of(_translated(given, others, name), "llamafactory")
     return replace(
         reading,
+        training={**reading.training, **_rows(given)},
         named=str(given.get("model_name_or_path", "")),
         ignored=(*reading.ignored, *_ignored(given)),
         unknown=(*reading.unknown, *_unknown(given)),
@@ -124,6 +126,19 @@ def _own(files: Mapping[str, str]) -> str | None:
         n for n in files if n.endswith(endings) and MARKS & parsed(files[n]).keys()
     )
     return next(named, None)
+
+
+def _rows(given: Mapping[str, Any]) -> dict[str, str]:
+    """Rows are padded to their longest text unless they are packed.
+
+    Source: LLaMA-Factory 0.9.5 data/loader.py and hparams/data_args.py; pre-training
+    packs unless told, and neat_packing keeps the texts of a row apart.
+    """
+    if true(given.get("neat_packing")):
+        return {"padding": "packed"}
+    packs = given.get("packing")
+    packs = given["stage"] == "pt" if packs is None else true(packs)
+    return {} if packs else {"padding": "longest"}
 
 
 def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:

@@ -23,8 +23,10 @@ from planner.frameworks.accelerate.llamafactory.known import (
     TRANSFORMERS,
     VERSION,
 )
+from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.variants import rates, written
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
+from planner.specs.frameworks.lacks import states_rows
 from planner.specs.reading.escape import yaml_text
 
 TRAIN, MODEL = "train.yaml", "config.json"
@@ -71,7 +73,7 @@ def write(brief: Brief) -> Program:
         versions=tuple(_versions(brief)),
         environment=tuple(environment(brief)),
         blanks=tuple(_blanks(brief)),
-        first=_FIRST,
+        first=first_steps(brief.training, *_FIRST),
     )
 
 
@@ -100,8 +102,10 @@ def arguments(brief: Brief) -> dict[str, Any]:
     Returns:
         Values by argument. [-]
     """
+    stated = states_rows(brief.training)
+    neat = stated and brief.training.rows == "packed"
     found: dict[str, Any] = {
-        "stage": "pt",
+        "stage": "sft" if neat else "pt",
         "do_train": True,
         "finetuning_type": "full" if brief.training.method == "full" else "lora",
         "pure_bf16": _pure(brief),
@@ -109,8 +113,10 @@ def arguments(brief: Brief) -> dict[str, Any]:
         "disable_gradient_checkpointing": recompute(brief.layout) != "full",
         "use_reentrant_gc": False,
         "cutoff_len": brief.training.seq_len,
-        "packing": True,
+        "packing": neat or not stated,
     }
+    if neat:
+        found["neat_packing"] = True
     if brief.weights:
         found["model_name_or_path"] = brief.weights
     if deepspeed(brief):

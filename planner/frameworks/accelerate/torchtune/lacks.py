@@ -7,7 +7,14 @@ from planner.frameworks.accelerate.stack import BF16_STACK, option, stack
 from planner.frameworks.accelerate.torchtune.known import family_of
 from planner.frameworks.transformers import attention
 from planner.models.asked import Asked
-from planner.specs.frameworks.lacks import RATIO_FIELD, Lack, Writer, plain_adapters
+from planner.specs.frameworks.lacks import (
+    PADDING,
+    RATIO_FIELD,
+    Lack,
+    Writer,
+    other_rows,
+    plain_adapters,
+)
 
 VERSION = "0.6.1"
 """Release of torchtune that files are written for. [text]"""
@@ -38,7 +45,10 @@ def torchtune(asked: Asked) -> Iterator[Lack]:
         lora_finetune_single_device.py, modules/transformer.py,
         modules/loss/ce_chunked_output_loss.py, modules/low_precision/nf4_linear.py.
     """
-    yield from (lack for lack in accelerate(asked) if lack.field != RATIO_FIELD)
+    others = {RATIO_FIELD, PADDING}
+    yield from (lack for lack in accelerate(asked) if lack.field not in others)
+    what = "rows are padded to their longest text, or packed"
+    yield from other_rows(asked, ("longest", "packed"), what)
     yield from _model(asked)
     yield from _numbers(asked)
     yield from _layout()

@@ -161,6 +161,8 @@ def _training(its: _Files) -> dict[str, Any]:
         given["seq_len"] = whole(tokenizer, "max_seq_len", its.name)
     if true(its.given.get("optimizer_in_bwd")):
         given["optimizer_in_backward"] = True
+    packs = true(block(its.given, "dataset").get("packed"))
+    given["padding"] = "packed" if packs else "longest"
     return given | _adapters(its)
 
 
@@ -209,8 +211,6 @@ def _stack(given: Mapping[str, Any]) -> dict[str, Any]:
         found["name"] = BF16_STACK
     if "Chunked" in _loss(given):
         found["loss"] = "chunked"
-    if not true(block(given, "dataset").get("packed")):
-        found["lengths"] = "below"
     return found
 
 

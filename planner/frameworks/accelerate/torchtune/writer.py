@@ -6,6 +6,7 @@ from typing import Any
 
 from planner.frameworks.accelerate.launch.lacks import targets
 from planner.frameworks.accelerate.launch.plan import recompute
+from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.torchtune.known import (
     PACKAGE,
     Family,
@@ -45,7 +46,7 @@ def write(brief: Brief) -> Program:
         check=("max_steps_per_epoch=20", "log_every_n_steps=1"),
         versions=tuple(_versions(brief)),
         blanks=tuple(_blanks(brief)),
-        first=_FIRST,
+        first=first_steps(brief.training, *_FIRST),
     )
 
 
@@ -102,7 +103,7 @@ def arguments(brief: Brief) -> dict[str, Any]:
         "tokenizer": _tokenizer(brief, family),
         "checkpointer": _checkpointer(family),
         "resume_from_checkpoint": False,
-        "dataset": _dataset(),
+        "dataset": _dataset(brief),
         "seed": 0,
         "shuffle": True,
         "batch_size": its.micro_batch,
@@ -164,14 +165,14 @@ def _checkpointer(family: Family) -> dict[str, Any]:
     }
 
 
-def _dataset() -> dict[str, Any]:
+def _dataset(brief: Brief) -> dict[str, Any]:
     return {
         "_component_": "torchtune.datasets.text_completion_dataset",
         "source": "json",
         "data_files": "texts.jsonl",
         "column": "text",
         "split": "train",
-        "packed": True,
+        "packed": brief.training.rows != "longest",
     }
 
 

@@ -6,7 +6,7 @@ from planner.frameworks.accelerate.launch.known import TRL
 from planner.frameworks.accelerate.launch.lacks import accelerate
 from planner.frameworks.accelerate.stack import deepspeed, option, stack
 from planner.models.asked import Asked
-from planner.specs.frameworks.lacks import REFERENCE, Lack, Writer
+from planner.specs.frameworks.lacks import REFERENCE, Lack, Writer, other_rows
 
 
 def trl(asked: Asked) -> Iterator[Lack]:
@@ -39,6 +39,7 @@ def _pairs(asked: Asked) -> Iterator[Lack]:
     if asked.training.document is not None:
         where = "spec.training.document"
         yield Lack("pairs are not packed", where, asked.training.document, "none")
+    yield from other_rows(asked, ("longest", "max"), "pairs are not packed")
 
 
 def _adapters(asked: Asked) -> Iterator[Lack]:

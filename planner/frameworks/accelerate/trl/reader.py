@@ -42,6 +42,7 @@ DEFAULTS: Mapping[str, Any] = {
     "dtype": "float32",
     "gradient_checkpointing": True,
     "gradient_accumulation_steps": 1,
+    "packing": False,
     "lora_target_modules": ["q_proj", "v_proj"],
 }
 """Values that TRL takes where an argument is not given. [-]
@@ -115,12 +116,10 @@ def read(files: Mapping[str, str]) -> Reading:
     options = others.training.keys() & others.options.given.keys()
     given = {**DEFAULTS, **own, **{key: others.training[key] for key in options}}
     reading = reading_of(_translated(given, others, name), "trl")
-    padded = {} if true(given.get("packing")) else {"lengths": "below"}
     if PAIRS & given.keys():
         reading = _of_pairs(reading, given)
     return replace(
         reading,
-        stack={**reading.stack, **padded},
         named=str(given.get("model_name_or_path", "")),
         ignored=(*reading.ignored, *_ignored(given)),
         unknown=(*reading.unknown, *_unknown(given)),

@@ -23,6 +23,7 @@ from planner.frameworks.accelerate.launch.plan import (
 from planner.frameworks.accelerate.launch.run import weights
 from planner.frameworks.accelerate.launch.writer import HEADS, PLACES, environment
 from planner.frameworks.accelerate.launch.zero import zero
+from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.variants import written
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
 from planner.models.layers.blocks import Moe
@@ -85,7 +86,7 @@ def write(brief: Brief) -> Program:
         versions=tuple(_versions(brief)),
         environment=tuple(environment(brief)),
         blanks=tuple(_blanks(brief)),
-        first=_FIRST,
+        first=first_steps(brief.training, *_FIRST),
     )
 
 

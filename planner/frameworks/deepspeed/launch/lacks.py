@@ -7,7 +7,7 @@ from planner.frameworks.deepspeed.limits import LIMITS
 from planner.frameworks.transformers import attention_lacks, sharing_lacks
 from planner.models.asked import Asked
 from planner.models.layers.blocks import Attention
-from planner.specs.frameworks.lacks import Lack, Writer, no_reference
+from planner.specs.frameworks.lacks import Lack, Writer, no_reference, other_rows
 from planner.specs.training import FreezeSpec
 
 OPTIMIZERS = {"adamw": "AdamW", "sgd": "SGD", "sgd-momentum": "SGD"}
@@ -37,6 +37,8 @@ def deepspeed(asked: Asked) -> Iterator[Lack]:
         One record per feature.
     """
     yield from no_reference(asked)
+    what = "its script reads rows of one length"
+    yield from other_rows(asked, ("max",), what)
     yield from _numbers(asked)
     yield from _training(asked)
     yield from _model(asked)

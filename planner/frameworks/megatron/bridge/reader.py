@@ -75,7 +75,7 @@ def read(files: Mapping[str, str]) -> Reading:
         where = ", ".join(files)
         raise BadInputError("is no ConfigContainer", file=where, allowed=allowed)
     (values, unread), gpus = _values(its, name), ranks_of(files)
-    training = training_of(values) | _adapters(its, name)
+    training = training_of(values) | _adapters(its, name) | _rows(its)
     skipped = unknown_fields({k: v for k, v in its.items() if isinstance(v, Mapping)})
     return Reading(
         target="megatron-bridge",
@@ -88,6 +88,13 @@ def read(files: Mapping[str, str]) -> Reading:
         gpus=gpus,
         sizes=_sizes(values, name),
     )
+
+
+def _rows(its: Mapping[str, Any]) -> dict[str, str]:
+    """Rows are packed where the data set is packed before the run."""
+    data = its.get("dataset")
+    packs = isinstance(data, Mapping) and data.get("offline_packing_specs")
+    return {"padding": "packed"} if packs else {}
 
 
 def _values(its: Mapping[str, Any], file: str) -> tuple[dict[str, Any], list[str]]:

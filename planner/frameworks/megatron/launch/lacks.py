@@ -10,7 +10,7 @@ from planner.frameworks.megatron.limits import LIMITS
 from planner.frameworks.megatron.model import model_lacks
 from planner.models.asked import Asked
 from planner.models.layers.blocks import Moe
-from planner.specs.frameworks.lacks import Lack, Writer, no_reference
+from planner.specs.frameworks.lacks import Lack, Writer, no_reference, other_rows
 from planner.specs.layouts.recompute import parts_of_kind
 from planner.specs.training import FreezeSpec
 
@@ -49,6 +49,9 @@ def core(asked: Asked) -> Iterator[Lack]:
         One record per feature.
     """
     yield from no_reference(asked)
+    what = "texts are one stream, which is cut into whole rows"
+    ways = () if asked.training.method == "full" else ("packed",)
+    yield from other_rows(asked, ways, what)
     yield from _numbers(asked)
     yield from _optimizer(asked)
     if not asked.model.expert_parameters:

@@ -8,7 +8,7 @@ from planner.frameworks.torchtitan.loss import CHUNKED, CHUNKS, COMPILED, loss_o
 from planner.frameworks.torchtitan.model import model_lacks
 from planner.models.asked import Asked
 from planner.models.layers.blocks import Moe
-from planner.specs.frameworks.lacks import Lack, Writer, no_reference
+from planner.specs.frameworks.lacks import Lack, Writer, no_reference, other_rows
 
 SCHEDULES = {
     "1f1b": "1F1B",
@@ -43,6 +43,8 @@ def torchtitan(asked: Asked) -> Iterator[Lack]:
     yield from _method(asked)
     yield from model_lacks(asked)
     yield from no_reference(asked)
+    what = "texts are one stream, which is cut into whole rows"
+    yield from other_rows(asked, (), what)
     yield from _numbers(asked)
     yield from _loss(asked)
     yield from _exchange(asked)

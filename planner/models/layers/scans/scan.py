@@ -71,7 +71,7 @@ class ScanBlock(AttentionBlock):
         """
         return sum(g.outputs for g in self.gemms() if g.split == "column")
 
-    def attended(self, seq_len: int, *, causal: bool) -> float:
+    def attended(self, seq_len: float, *, causal: bool) -> float:
         """Mean tokens of a chunk that a token is charged for.
 
         full: the chunk; causal: half of the chunk

@@ -65,7 +65,7 @@ class SideBySide(StateSpace):
         both = self.out_width + self.beside.out_width
         return (*kept, SavedTensor(last, both, "tensor"))
 
-    def index_flops(self, seq_len: int, *, causal: bool) -> float:
+    def index_flops(self, seq_len: float, *, causal: bool) -> float:
         """Forward FLOPs per token of the attention core, beside those of the scan.
 
         Args:

@@ -30,7 +30,7 @@ CASES = {
     "a misspelt block": (GOOD + "serch: {}", ["serch", "did you mean search"]),
     "a misspelt key": (
         GOOD.replace("seq_len", "seq_length"),
-        ["training.seq_length", "8192", "did you mean seq_len?"],
+        ["training.seq_length", "8192", "did you mean seq_len or lengths?"],
     ),
     "a misspelt key in a list": (
         GOOD + "layout: {stages: [{layer: 3}]}",

@@ -93,8 +93,9 @@ def test_attention_of_32_heads_on_a100() -> None:
     """
     forward, backward = attention_time(
         job(1, node="dgx-a100-80gb", seq_len=2048),
+        span=2048,
         flops=number(4.0 * 4096 * 1024 * 2048),
-        query_blocks=number(512.0),
+        blocks=number(512.0),
         head_dim=128,
     )
     assert forward == pytest.approx(233.373 * MICRO, rel=EXACT)

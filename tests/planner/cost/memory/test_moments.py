@@ -24,7 +24,8 @@ from planner.cost.parameters.rank_parameters import (
     layer_owned,
 )
 from planner.cost.pricing import Pricing
-from planner.estimate.estimate import memory_estimate, price
+from planner.estimate.estimate import memory_estimate
+from planner.estimate.pricing import price
 from planner.frameworks.stacks import with_stack
 from planner.specs.answer.estimate import MomentMemory, StageMemory
 from planner.specs.layouts.layout import Layout, RecomputeRange, Stage

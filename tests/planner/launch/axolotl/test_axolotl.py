@@ -246,9 +246,9 @@ def test_a_file_of_deepspeed_that_axolotl_brings_is_read_by_its_name(
 
 def test_short_texts_that_nothing_fills_up_are_padded_to_their_longest() -> None:
     text = PUBLIC.replace("sample_packing: true", "sample_packing: false")
-    assert read({"a.yml": text}).stack["lengths"] == "below"
+    assert read({"a.yml": text}).training["padding"] == "longest"
     filled = text + "pad_to_sequence_len: true\n"
-    assert "lengths" not in read({"a.yml": filled}).stack
+    assert read({"a.yml": filled}).training["padding"] == "max"
 
 
 @pytest.mark.parametrize(

@@ -238,17 +238,18 @@ def test_a_public_file_is_read() -> None:
             "dropout": 0.0,
             "precision": "fp32",
         },
+        "padding": "longest",
     }
     assert reading.stack == {"accumulation": "no_sync"}
     assert reading.unknown == ()
 
 
 def test_what_changes_the_price_and_is_not_read_is_told() -> None:
-    more = "use_unsloth: true\nneat_packing: true\nlora_r: 8\nshift_attn: false\n"
+    more = "use_unsloth: true\nuse_badam: true\nlora_r: 8\nshift_attn: false\n"
     text = PUBLIC.replace("stage: sft", "stage: dpo").replace("bnb  #", "hqq  #")
     text += more
     told = " ".join(read({"a.yaml": text}).unknown)
-    for name in ("use_unsloth", "neat_packing", "lora_r", "stage dpo", "method hqq"):
+    for name in ("use_unsloth", "use_badam", "lora_r", "stage dpo", "method hqq"):
         assert name in told
     assert "shift_attn" not in told
 

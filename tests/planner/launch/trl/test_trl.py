@@ -205,8 +205,8 @@ def test_adapters_of_a_file_that_names_none_are_those_of_peft() -> None:
 
 def test_batches_that_are_not_packed_are_padded_to_their_longest() -> None:
     text = PUBLIC.replace("packing: true", "packing: false")
-    assert read({"a.yaml": text}).stack["lengths"] == "below"
-    assert "lengths" not in read({"a.yaml": PUBLIC}).stack
+    assert read({"a.yaml": text}).training["padding"] == "longest"
+    assert read({"a.yaml": PUBLIC}).training["padding"] == "packed"
 
 
 @pytest.mark.parametrize(
