@@ -263,7 +263,9 @@ def _priced(
         space=space.take(left).on_own_meshes(),
         bounds=bounds[left],
         slowdown=table.slowdown[space.mesh[left]],
-        counted=Counter({rule: int(np.count_nonzero(removed[rule])) for rule in removed}),
+        counted=Counter(
+            {rule: int(np.count_nonzero(removed[rule])) for rule in removed}
+        ),
         declared=Counter(),
     )
 

@@ -37,9 +37,7 @@ def parts_of(workloads: Sequence[Pricing]) -> tuple[Pricing, ...]:
     return tuple(map(in_default_space, full[:MOST]))
 
 
-def pilots_of(
-    workloads: Sequence[Pricing], time_s: float = 0.0
-) -> tuple[Pricing, ...]:
+def pilots_of(workloads: Sequence[Pricing], time_s: float = 0.0) -> tuple[Pricing, ...]:
     """The first variants with one value of each axis that decides no legality.
 
     A search of these takes moments and finds plans of the job. These plans remain
