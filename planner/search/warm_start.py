@@ -10,6 +10,8 @@ FROM_GPUS = 32
 """GPUs from which a space is large enough for a part to pay. [1]"""
 AMPLE = 30.0
 """Time from which a search of a default space does without a pilot. [s]"""
+UP_TO_GPUS = 32_768
+"""GPUs up to which it does: their default space is priced within seconds. [1]"""
 MOST = 2
 """Variants whose default space is searched first; earlier ones offload less. [1]"""
 
@@ -56,9 +58,14 @@ def pilots_of(workloads: Sequence[Pricing], time_s: float = 0.0) -> tuple[Pricin
         for workload in workloads
         if workload.gpus >= FROM_GPUS
         and not workload.mixed
-        and (time_s < AMPLE or workload.search.space != "default")
+        and not (time_s >= AMPLE and _is_priced_soon(workload))
     ]
     return tuple(thin(in_default_space(workload)) for workload in large[:MOST])
+
+
+def _is_priced_soon(workload: Pricing) -> bool:
+    """Tell if the whole space has its first plan about as soon as a pilot has."""
+    return workload.search.space == "default" and workload.gpus <= UP_TO_GPUS
 
 
 def in_default_space(workload: Pricing) -> Pricing:
