@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 
 CELLS = 1 << 22
 """Ends of nodes that are held at once, over all cases. [1]"""
-ALONE = 64
+ALONE = 48
 """Pipeline ranks times cases up to which each case is walked alone. [1]"""
 
 
