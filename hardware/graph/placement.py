@@ -290,8 +290,8 @@ def _placed_inside(fabric: Fabric, home: _Visits, members: NDArray[np.int64]) ->
     modules = members.ravel() // fabric.module
     near = modules[last] == modules[last - home.ranks + 1]
     shared = home.ranks > 1
-    stays = zip(home.ranks[shared].tolist(), near[shared].tolist(), strict=True)
-    links = [_links(fabric, u, together=of_one) for u, of_one in set(stays)]
+    stays = np.flatnonzero(np.bincount(2 * home.ranks[shared] + near[shared])).tolist()
+    links = [_links(fabric, stay // 2, together=stay % 2 == 1) for stay in stays]
     most = int(home.ranks.max())
     return _inside(fabric, min(links, default=inf), most, int(senders.max()))
 

@@ -189,4 +189,4 @@ class Workload:
     @property
     def runs(self) -> tuple[tuple[int, int], ...]:
         """(index into :attr:`kinds`, layers) in model order."""
-        return tuple((self.kinds.index(kind), count) for kind, count in self.model.runs)
+        return self.model.indexed_runs

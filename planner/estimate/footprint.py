@@ -1,5 +1,6 @@
 """Memory of every rank at its peak and at every other moment, by category."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -68,7 +69,9 @@ def stage_memories(
         return tuple(each[costs.pool(rank)][rank] for rank in range(costs.pp))
     states = _states_by_rank(table, costs, counts)
     (passes,) = passing_rows(costs)
-    busy = list(_busy(passes, costs, counts))
+    busy: dict[int, list[Named]] = defaultdict(list)
+    for rank, named in _busy(passes, costs, counts):
+        busy[rank].append(named)
     workload, meshes = table.workload, table.meshes
     idle = _idle(table, costs, counts, states)
     beside = Beside(
@@ -78,7 +81,8 @@ def stage_memories(
         cached_of(table, costs, counts),
     )
     return tuple(
-        _rank_memory(beside, rank, states, busy, idle[rank]) for rank in range(costs.pp)
+        _rank_memory(beside, rank, states, busy[rank], idle[rank])
+        for rank in range(costs.pp)
     )
 
 
@@ -141,12 +145,12 @@ def _rank_memory(
     beside: Beside,
     rank: int,
     states: dict[str, Floats],
-    busy: Sequence[tuple[int, Named]],
+    busy: Sequence[Named],
     idle: Sequence[Named],
 ) -> StageMemory:
     """Memory of one rank at every moment, and at the fullest again. [GiB]."""
     held = {name: float(values[rank]) for name, values in states.items()}
-    passes = [(name, held | parts) for at, (name, parts) in busy if at == rank]
+    passes = [(name, held | parts) for name, parts in busy]
     moments = [
         _with_device(beside, name, parts)
         for name, parts in _fullest([*passes, *idle], ORDER)

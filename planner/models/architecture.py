@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import groupby
 from typing import Literal
 
@@ -83,7 +84,7 @@ class Architecture:
         """
         return sum(count for _, count in self.runs)
 
-    @property
+    @cached_property
     def kinds(self) -> tuple[LayerKind, ...]:
         """Distinct layer kinds in order of first use.
 
@@ -91,6 +92,16 @@ class Architecture:
             Layer kinds. [1], shape (kinds,)
         """
         return tuple(dict.fromkeys(kind for kind, _ in self.runs))
+
+    @cached_property
+    def indexed_runs(self) -> tuple[tuple[int, int], ...]:
+        """Runs of layers in model order.
+
+        Returns:
+            Index into ``kinds`` and layers of every run. [1]
+        """
+        places = {kind: place for place, kind in enumerate(self.kinds)}
+        return tuple((places[kind], count) for kind, count in self.runs)
 
     @property
     def shares_weights(self) -> bool:

@@ -8,6 +8,7 @@ from planner.job.variants import variants
 from planner.planning.layouts import found_layout
 from planner.planning.ties import Contender
 from planner.search.best_first import search_all
+from planner.search.bounds.known_bounds import KnownBounds
 from planner.search.outcome import Enough
 from planner.search.stop import Stop
 from planner.specs.answer.result import Fastest
@@ -17,7 +18,10 @@ FOR_THE_LIMIT = 0.7
 
 
 def plain_optimum(
-    workloads: Sequence[Workload], safe: Contender | None, stop: Stop
+    workloads: Sequence[Workload],
+    safe: Contender | None,
+    stop: Stop,
+    bounds: KnownBounds,
 ) -> Fastest | None:
     """The fastest plan whose predicted memory fits, whatever its risk.
 
@@ -25,13 +29,16 @@ def plain_optimum(
         workloads: The job under each framework that may run it.
         safe: The fastest plan under the limit on the risk; none where there is none.
         stop: Ends the search.
+        bounds: Bounds of the search under the limit on the risk.
 
     Returns:
         The plan; the safe one where none is faster, none where no plan was found.
     """
     known = float("inf") if safe is None else safe.step_s
     plain = variants([each.at_risk_of_most(robust=False) for each in workloads])
-    outcomes = search_all(plain, top=1, known_s=known, enough=Enough(), stop=stop)
+    outcomes = search_all(
+        plain, top=1, known_s=known, enough=Enough(), stop=stop, known=bounds
+    )
     plans = sorted(plan for outcome in outcomes for plan in outcome.ranked)
     chosen = safe
     if plans and plans[0].step_s < known:

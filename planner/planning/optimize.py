@@ -18,6 +18,7 @@ from planner.planning.sanity import doubts
 from planner.planning.simpler import simpler
 from planner.planning.ties import Contender, robust_choice, tie, tied, why_robust
 from planner.search.best_first import search_all
+from planner.search.bounds.known_bounds import KnownBounds
 from planner.search.incumbents import Found
 from planner.search.outcome import PROOF, Enough, Progress, SearchOutcome
 from planner.search.stop import INTERRUPTED, Stop, after
@@ -90,6 +91,7 @@ def optimize(
         workloads = [each.at_risk_of_most(robust=True) for each in workloads]
     if beside:
         stop = whole.within(FOR_THE_LIMIT * whole.left)
+    known = KnownBounds()
     outcomes = search_all(
         variants(workloads),
         top=top,
@@ -98,6 +100,7 @@ def optimize(
         enough=enough,
         progress=progress,
         stop=stop,
+        known=known if robust else None,
     )
     seen = not any(outcome.stopped for outcome in outcomes)
     if seen and not any(outcome.candidates for outcome in outcomes):
@@ -109,11 +112,11 @@ def optimize(
     spare.why = INTERRUPTED * (stop.why == INTERRUPTED)
     contenders = _contenders(outcomes, top, spare)
     if robust and contenders and workloads[0].aim.is_step:
-        contenders += simpler(workloads, contenders, whole)
+        contenders += simpler(workloads, contenders, whole, known)
     found = _result(outcomes, contenders, top=top, robust=robust, spare=spare)
     if not beside:
         return found
-    return _with_fastest(found, workloads, contenders, whole)
+    return _with_fastest(found, workloads, contenders, whole, known)
 
 
 def _with_fastest(
@@ -121,12 +124,13 @@ def _with_fastest(
     workloads: Sequence[Workload],
     contenders: Sequence[Contender],
     stop: Stop,
+    known: KnownBounds,
 ) -> Result:
     """The answer with the plain optimum beside it."""
     best = next(iter(contenders), None)
     if best is not None and not best.workload.aim.is_step:
         return found
-    fastest = plain_optimum(workloads, best, stop)
+    fastest = plain_optimum(workloads, best, stop, known)
     told = found.explanation
     if found.status == "infeasible":
         why = no_safe_plan(fastest, workloads[0].search.memory_risk)

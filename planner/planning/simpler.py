@@ -17,6 +17,7 @@ from planner.planning.ties import (
     tied,
 )
 from planner.search.best_first import search_all
+from planner.search.bounds.known_bounds import KnownBounds
 from planner.search.outcome import Enough
 from planner.search.stop import Stop
 from planner.specs.layouts.axes import DEGREES
@@ -32,7 +33,10 @@ PART = 0.5
 
 
 def simpler(
-    workloads: Sequence[Workload], contenders: Sequence[Contender], stop: Stop
+    workloads: Sequence[Workload],
+    contenders: Sequence[Contender],
+    stop: Stop,
+    known: KnownBounds,
 ) -> list[Contender]:
     """Plans with fewer axes than the simplest that ties with the fastest.
 
@@ -43,6 +47,7 @@ def simpler(
         workloads: The job under each framework that may run it.
         contenders: Plans, the fastest first. [-]
         stop: Ends the searches.
+        known: Bounds of the search of the whole space.
 
     Returns:
         Plans that are new and not much slower than the fastest.
@@ -52,7 +57,7 @@ def simpler(
     tried: set[frozenset[str]] = set()
     for _ in range(ROUNDS):
         simplest = found[robust_choice(found, tied(found))]
-        new = list(_without_one(workloads, simplest, worth, tried, until))
+        new = list(_without_one(workloads, simplest, worth, tried, until, known))
         found += [one for one in new if one.layout not in {x.layout for x in found}]
         if found[robust_choice(found, tied(found))] is simplest:
             break
@@ -65,6 +70,7 @@ def _without_one(
     worth_s: float,
     tried: set[frozenset[str]],
     stop: Stop,
+    known: KnownBounds,
 ) -> Iterator[Contender]:
     """The best plans with one axis less than a plan."""
     used = frozenset(split_axes(simplest.layout))
@@ -72,11 +78,15 @@ def _without_one(
         if stop.reached or (kept := used - {axis}) in tried:
             continue
         tried.add(kept)
-        yield from _best_along(workloads, kept, worth_s, stop)
+        yield from _best_along(workloads, kept, worth_s, stop, known)
 
 
 def _best_along(
-    workloads: Sequence[Workload], axes: frozenset[str], worth_s: float, stop: Stop
+    workloads: Sequence[Workload],
+    axes: frozenset[str],
+    worth_s: float,
+    stop: Stop,
+    known: KnownBounds,
 ) -> Iterator[Contender]:
     """The best plan that splits along some axes alone, if it is worth its step."""
     narrow = [one for each in workloads if (one := _narrowed(each, axes)) is not None]
@@ -86,7 +96,9 @@ def _best_along(
         return
     if not its:
         return
-    outcomes = search_all(its, top=1, known_s=worth_s, enough=QUICK, stop=stop)
+    outcomes = search_all(
+        its, top=1, known_s=worth_s, enough=QUICK, stop=stop, known=known
+    )
     for plan in sorted(plan for outcome in outcomes for plan in outcome.ranked)[:1]:
         outcome = outcomes[plan.variant]
         layout, workload = found_layout(outcome, plan), outcome.workload

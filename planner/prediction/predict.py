@@ -28,6 +28,8 @@ from planner.prediction.refusals import (
 )
 from planner.schedules import SPLIT, V_SHAPED, placement
 from planner.search.bounds.paths import even_counts, in_class
+from planner.search.mesh_answer import MeshAnswer
+from planner.search.solver.only import OnlySplit, only_split
 from planner.search.space.blocks import block_counts
 from planner.search.space.fleet import divisors
 from planner.search.space.switches import chosen_together
@@ -285,10 +287,18 @@ def _split(costs: StageCosts, *, even: bool) -> tuple[Counts, bool]:
     room = _excess(costs, counts) <= 0
     if even or costs.block or not in_class(costs, counts):
         return counts, room
-    # OR-Tools takes longer to import than a layout takes to price.
-    from planner.search.solver.solve import solve_mesh  # noqa: PLC0415
-
-    answer = solve_mesh(costs)
+    answer = _answered(costs)
     if answer.counts is None:
         return counts, room
     return answer.counts, True
+
+
+def _answered(costs: StageCosts) -> MeshAnswer:
+    """Best split of a layout, by the solver where there is a choice."""
+    only = only_split(costs)
+    if only is not None:
+        return OnlySplit(costs, only).advance(None)
+    # OR-Tools takes longer to import than a layout takes to price.
+    from planner.search.solver.solve import solve_mesh  # noqa: PLC0415
+
+    return solve_mesh(costs)

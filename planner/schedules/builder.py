@@ -81,6 +81,14 @@ class Builder:
         self.streams: list[list[int]] = [[] for _ in range(p)]
         self.forward = [[-1] * self.micros for _ in range(p * v)]
         self.backward = [[-1] * self.micros for _ in range(p * v)]
+        self.hops = [self.place.hops(stage) for stage in range(p * v)]
+        stages, at_source = p * v, [0] * self.micros
+        # The slots of a kind of operation follow each other, stage by stage.
+        self.slot = {"F": 0, "P": 0, "B": stages, "H": stages, "W": 2 * stages}
+        self.needs_ahead = [
+            at_source if self.place.is_first(stage) else self.forward[stage - 1]
+            for stage in range(stages)
+        ]
         self.kept: list[list[tuple[list[int], int]]] = [[] for _ in range(p)]
 
     def build(self) -> Graph:
@@ -149,48 +157,46 @@ class Builder:
 
     def _input(self, op: Op, rank: int) -> tuple[int, int]:
         """Find the node whose result the operation needs, and its p2p lags."""
-        stage = self.place.stage(rank, op.chunk)
-        if op.kind == "W":
+        kind, micro, chunk = op
+        if kind == "W":
             return self.free[rank], 0
-        if op.kind in FORWARD:
-            first = self.place.is_first(stage)
-            before = 0 if first else self.forward[stage - 1][op.micro]
-            return before, self.place.hops(stage)
+        stage = self.place.of_rank(rank)[chunk]
+        if kind in FORWARD:
+            return self.needs_ahead[stage][micro], self.hops[stage]
         if self.place.is_last(stage):
-            return self.forward[stage][op.micro], 0
-        return self.backward[stage + 1][op.micro], self.place.hops(stage + 1)
+            return self.forward[stage][micro], 0
+        return self.backward[stage + 1][micro], self.hops[stage + 1]
 
     def _place(self, op: Op, rank: int, needs: int, lag: int) -> None:
         """Add the operation and what its communication hangs on it."""
-        stage = self.place.stage(rank, op.chunk)
-        if op.kind in FORWARD:
-            if op.micro == 0 and self.overlap_gather:
-                done = self._first_forward(rank, stage, needs, lag)
-            else:
-                done = self._compute(rank, needs, self.slots.f(stage), lag)
-            self._settle(op, rank, self.forward[stage], done)
-            return
-        slot = self.slots.w(stage) if op.kind == "W" else self.slots.b(stage)
-        if self.overlap_scatter and self._reduces(op):
+        kind, micro, chunk = op
+        stage = self.place.of_rank(rank)[chunk]
+        slot, is_ahead = self.slot[kind] + stage, kind in FORWARD
+        if is_ahead and micro == 0 and self.overlap_gather:
+            done = self._first_forward(rank, stage, needs, lag)
+        elif not is_ahead and self.overlap_scatter and self._reduces(op):
             done = self._last_backward(rank, stage, needs, slot, lag)
         else:
             done = self._compute(rank, needs, slot, lag)
-        self._settle(op, rank, self.backward[stage], done)
+        results = (self.forward if is_ahead else self.backward)[stage]
+        if kind in {"F", "B"}:
+            results[micro] = done
+        else:
+            self._settle(op, rank, results, done)
 
     def _settle(self, op: Op, rank: int, results: list[int], done: int) -> None:
-        """Hand on a result, or keep it until the W of its pair is over."""
-        if op.kind in ("F", "B"):
-            results[op.micro] = done
-        elif op.kind in ("P", "H"):
+        """Keep a result until the W of its pair is over, which hands it on."""
+        if op.kind in {"P", "H"}:
             self.kept[rank].append((results, op.micro))
-        else:
-            for kept, micro in self.kept[rank]:
-                kept[micro] = done
-            self.kept[rank].clear()
+            return
+        for kept, micro in self.kept[rank]:
+            kept[micro] = done
+        self.kept[rank].clear()
 
     def _compute(self, rank: int, needs: int, slot: int, lag: int) -> int:
         """Add a node to the compute stream of the rank."""
-        node = self._add(self.free[rank], needs, slot, lag)
+        node = len(self.rows)
+        self.rows.append((self.free[rank], needs, lag, slot))
         self.streams[rank].append(node)
         self.free[rank] = node
         return node

@@ -127,6 +127,9 @@ def _pareto(vectors: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """
     kept: list[tuple[int, ...]] = []
     for vector in sorted(vectors, key=lambda counts: (sum(counts), counts))[::-1]:
-        if not any(all(map(le, vector, other)) for other in kept):
+        for other in kept:
+            if all(map(le, vector, other)):
+                break
+        else:
             kept.append(vector)
     return kept

@@ -5,7 +5,7 @@ faster one after the other, node by node.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -21,27 +21,27 @@ Ints = NDArray[np.int64]
 
 CELLS = 1 << 22
 """Ends of nodes that are held at once, over all cases. [1]"""
-ALONE = 64
+ALONE = 48
 """Pipeline ranks times cases up to which each case is walked alone. [1]"""
 
 
 class _Level(NamedTuple):
-    """Nodes that wait for earlier levels alone; all but the first two by node."""
+    """Nodes that wait for earlier levels alone, and the two that each waits for."""
 
     start: int
     stop: int
     first: Ints
     second: Ints
-    lag: Ints
-    slot: Ints
 
 
 @dataclass(frozen=True)
 class Levels:
     """Nodes of a graph, numbered by level so that a level is one array operation."""
 
-    place: Ints
-    """Number of every node of the graph. [1], shape (nodes,)"""
+    node: Ints
+    """Node of the graph by number. [1], shape (nodes,)"""
+    table: Ints
+    """First, second, lag, slot, the nodes by number. [1], shape (nodes, 4)"""
     levels: tuple[_Level, ...]
 
     def ends(self, x: Ints, p2p: int) -> Ints:
@@ -54,12 +54,49 @@ class Levels:
         Returns:
             Ends by number and case. [ns], shape (nodes, cases)
         """
-        ends = np.zeros((len(self.place), x.shape[1]), dtype=np.int64)
-        for start, stop, first, second, lag, slot in self.levels:
-            here = ends[start:stop]
-            np.maximum(ends[first], ends[second] + lag * p2p, out=here)
-            here += x[slot]
+        ends = np.zeros((len(self.node), x.shape[1]), dtype=np.int64)
+        lags, times = self.table[:, 2:3] * p2p, x[self.table[:, 3]]
+        for start, stop, first, second in self.levels:
+            here, there = ends[start:stop], ends.take(second, axis=0)
+            there += lags[start:stop]
+            np.maximum(ends.take(first, axis=0), there, out=here)
+            here += times[start:stop]
         return ends
+
+    def paths(self, graph: Graph, ends: Ints, p2p: int) -> Iterator[Path]:
+        """Critical path of every case.
+
+        Args:
+            graph: The graph. [graph]
+            ends: Ends by number and case. [ns], shape (nodes, cases)
+            p2p: One transfer between neighbouring ranks. [ns]
+
+        Yields:
+            Paths that ``critical_path`` finds.
+        """
+        first, second, lag, _ = self.table[1:].T
+        back = _Back(first.tolist(), second.tolist(), (lag * p2p).tolist())
+        for case in np.ascontiguousarray(ends.T):
+            numbers = back.traced(memoryview(case))
+            yield _counted(graph, self.node[numbers])
+
+
+class _Back(NamedTuple):
+    """Predecessors and lag of every node but the source."""
+
+    first: Sequence[int]
+    second: Sequence[int]
+    lags: Sequence[int]
+
+    def traced(self, ends: Sequence[int] | memoryview) -> list[int]:
+        """Nodes of the critical path after the source."""
+        first, second, lags = self
+        at, nodes = len(ends) - 1, []
+        while at:
+            nodes.append(at)
+            here, there = first[at - 1], second[at - 1]
+            at = there if ends[there] + lags[at - 1] > ends[here] else here
+        return nodes[::-1]
 
 
 def _depths(graph: Graph) -> list[int]:
@@ -78,12 +115,13 @@ def _levels(graph: Graph) -> Levels:
     place[node] = np.arange(len(node))
     edges = np.searchsorted(depths[node], np.arange(1, depths.max() + 2)).tolist()
     table = graph.table[node]
-    rows = (place[table[:, 0]], place[table[:, 1]], table[:, 2:3], table[:, 3])
+    table[:, :2] = place[table[:, :2]]
+    columns = [np.ascontiguousarray(column) for column in table[:, :2].T]
     levels = (
-        _Level(start, stop, *(column[start:stop] for column in rows))
+        _Level(start, stop, *(column[start:stop] for column in columns))
         for start, stop in itertools.pairwise(edges)
     )
-    return Levels(place, tuple(levels))
+    return Levels(node, table, tuple(levels))
 
 
 _KNOWN: WeakKeyDictionary[Graph, Levels] = WeakKeyDictionary()
@@ -142,9 +180,17 @@ def critical_paths(graph: Graph, x: Ints, p2p: int) -> tuple[Ints, list[Path]]:
             spans.append(steady.spans)
             paths += [folded_path(steady, case) for case in range(steady.cases)]
         return np.concatenate([np.zeros(0, dtype=np.int64), *spans]), paths
-    for ends in _by_node(graph, x, p2p):
-        spans.append(np.array(ends[-1:], dtype=np.int64))
-        paths.append(_critical(graph, ends, p2p))
+    if _few(graph, x):
+        back = _Back(graph.first, graph.second, graph.lags((0, p2p)))
+        for case in x.T.tolist():
+            one = end_times(graph, case, p2p)
+            spans.append(np.array(one[-1:], dtype=np.int64))
+            paths.append(_counted(graph, np.array(back.traced(one), dtype=np.int64)))
+        return np.concatenate([np.zeros(0, dtype=np.int64), *spans]), paths
+    levels = levels_of(graph)
+    for ends in _blocks(levels, x, p2p):
+        spans.append(ends[-1])
+        paths += levels.paths(graph, ends, p2p)
     return np.concatenate([np.zeros(0, dtype=np.int64), *spans]), paths
 
 
@@ -153,37 +199,17 @@ def _few(graph: Graph, x: Ints) -> bool:
     return bool(graph.slots.p * x.shape[1] <= ALONE)
 
 
-def _by_node(graph: Graph, x: Ints, p2p: int) -> Iterator[list[int]]:
-    """Ends of the graph's nodes, case by case. [ns]."""
-    if _few(graph, x):
-        yield from (end_times(graph, case, p2p) for case in x.T.tolist())
-        return
-    levels = levels_of(graph)
-    for ends in _blocks(levels, x, p2p):
-        yield from ends[levels.place].T.tolist()
-
-
-def _critical(graph: Graph, ends: list[int], p2p: int) -> Path:
-    """Path that ``critical_path`` finds, from the ends of the graph's nodes."""
-    lags, at, nodes = graph.lags((0, p2p)), len(ends) - 1, []
-    while at:
-        nodes.append(at)
-        here, there = graph.first[at - 1], graph.second[at - 1]
-        at = there if ends[there] + lags[at - 1] > ends[here] else here
-    return _counted(graph, nodes[::-1])
-
-
-def _counted(graph: Graph, nodes: list[int]) -> Path:
+def _counted(graph: Graph, nodes: Ints) -> Path:
     """Count the slots and the transfers of a chain that begins after the source."""
     rows, slots = graph.table[nodes], graph.slots
     counts = np.bincount(rows[:, 3], minlength=slots.n_slots).astype(np.int64)
     counts[slots.zero] = 0
-    crosses = rows[:, 0] != np.array([0, *nodes[:-1]], dtype=np.int64)
+    crosses = rows[:, 0] != np.concatenate([[0], nodes[:-1]])
     return Path(counts, int(rows[crosses, 2].sum()))
 
 
 def _blocks(levels: Levels, x: Ints, p2p: int) -> Iterator[Ints]:
     """Ends of as many cases at a time as memory allows."""
-    each = max(1, CELLS // len(levels.place))
+    each = max(1, CELLS // len(levels.node))
     for start in range(0, x.shape[1], each):
         yield levels.ends(x[:, start : start + each], p2p)

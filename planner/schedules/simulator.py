@@ -117,8 +117,7 @@ def critical_path(graph: Graph, x: Sequence[int], p2p: int) -> Path:
     if (steady := _steady(graph, x, p2p)) is not None:
         return folded_path(steady, 0)
     ends = end_times(graph, x, p2p)
-    nodes = _trace_back(graph, ends, graph.lags((0, p2p)), len(ends) - 1)
-    return _path(graph, nodes)
+    return _path(graph, _trace_back(_waited_for(graph, ends, p2p), len(ends) - 1))
 
 
 def rank_paths(graph: Graph, x: Sequence[int], p2p: int) -> list[Path]:
@@ -142,13 +141,14 @@ def rank_paths(graph: Graph, x: Sequence[int], p2p: int) -> list[Path]:
     if (steady := _steady(graph, x, p2p)) is not None:
         return list(_folded_rank_paths(graph, steady))
     ends = end_times(graph, x, p2p)
-    after, lags = _successors(graph, x, p2p), graph.lags((0, p2p))
+    before, after = _waited_for(graph, ends, p2p), _successors(graph, x, p2p)
     paths = []
     for stream in graph.streams:
-        middle = stream[len(stream) // 2]
-        nodes = _trace_back(graph, ends, lags, middle)
-        while nodes[-1] != len(graph) - 1:
-            nodes.append(after[nodes[-1]])
+        node = stream[len(stream) // 2]
+        nodes = _trace_back(before, node)
+        while node != len(graph) - 1:
+            node = after[node]
+            nodes.append(node)
         paths.append(_path(graph, nodes))
     return paths
 
@@ -273,31 +273,38 @@ def _as_path(found: NDArray[np.int64]) -> Path:
     return Path(counts, int(found[-1]))
 
 
-def _trace_back(
-    graph: Graph, ends: list[int], lags: Sequence[int], node: int
-) -> list[int]:
-    """Follow the predecessor that a node waited for, from the node to the source."""
+def _waited_for(graph: Graph, ends: list[int], p2p: int) -> list[int]:
+    """Predecessor that each node waited for; of equals that on its own rank. [1]."""
+    first, second, lag, _ = graph.table.T
+    when = np.array(ends, dtype=np.int64)
+    later = when[second] + lag * p2p > when[first]
+    waited: list[int] = np.where(later, second, first).tolist()
+    return waited
+
+
+def _trace_back(before: Sequence[int], node: int) -> list[int]:
+    """Follow the predecessors that were waited for from the source to a node."""
     nodes = [node]
     while node:
-        first, second = graph.first[node - 1], graph.second[node - 1]
-        later = ends[second] + lags[node - 1] > ends[first]
-        node = second if later else first
+        node = before[node]
         nodes.append(node)
     return nodes[::-1]
 
 
 def _successors(graph: Graph, x: Sequence[int], p2p: int) -> list[int]:
     """Find for every node the successor on its longest path to the end."""
-    lags, durations = graph.lags((0, p2p)), graph.durations(x)
     tails, after = [-1] * len(graph), [0] * len(graph)
     tails[-1] = 0
-    for node in range(len(graph) - 1, 0, -1):
-        reach = tails[node] + durations[node - 1]
-        first, second = graph.first[node - 1], graph.second[node - 1]
+    columns = (graph.first, graph.second, graph.lags((0, p2p)), graph.durations(x))
+    backwards = zip(*(column[::-1] for column in columns), strict=True)
+    node = len(graph)
+    for first, second, lag, duration in backwards:
+        node -= 1
+        reach = tails[node] + duration
         if reach >= tails[first]:
             tails[first], after[first] = reach, node
-        if reach + lags[node - 1] > tails[second]:
-            tails[second], after[second] = reach + lags[node - 1], node
+        if reach + lag > tails[second]:
+            tails[second], after[second] = reach + lag, node
     return after
 
 

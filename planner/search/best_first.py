@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from planner.cost.pricing import Pricing
+from planner.search.bounds.known_bounds import KnownBounds
 from planner.search.incumbents import Incumbents
 from planner.search.outcome import (
     CLOSE_ENOUGH,
@@ -53,6 +54,7 @@ class VariantSearch:
         progress: Callable[[Progress], None] | None,
         first: int = 0,
         enough: Enough = PROOF,
+        known: KnownBounds | None = None,
     ) -> None:
         self.stop, self.enough = stop, enough
         self.progress, self.reported = progress, 0.0
@@ -60,7 +62,7 @@ class VariantSearch:
         self.incumbents, self.of_a_part = incumbents, first > 0
         early = stop.within(FOR_LISTING * stop.left)
         self.searches = [
-            BestFirst(workload, self.incumbents, index, stop, early)
+            BestFirst(workload, self.incumbents, index, stop, early, known)
             for index, workload in enumerate(workloads, start=first)
         ]
         self.unseen_s = min(search.unseen_s for search in self.searches)
@@ -147,6 +149,7 @@ def search_all(
     enough: Enough = PROOF,
     progress: Callable[[Progress], None] | None = None,
     stop: Stop | None = None,
+    known: KnownBounds | None = None,
 ) -> list[SearchOutcome]:
     """Find the fastest plans over the spaces of several variants, with a proof.
 
@@ -164,6 +167,7 @@ def search_all(
             proof. The first tier of every variant always runs. [-]
         progress: Called about ten times a second.
         stop: Ends the search, in place of the time limit. [-]
+        known: Bounds from earlier searches of the job, to which new ones are added.
 
     Returns:
         Listed plans and bound of each variant, and what removed the rest. The least
@@ -182,6 +186,7 @@ def search_all(
         incumbents=incumbents,
         progress=progress,
         enough=replace(enough, work=enough.work - worked),
+        known=known,
     ).run(tolerance)
     spent = sum(outcome.seconds for outcome in rough)
     whole = replace(first, seconds=first.seconds + spent, worked=first.worked + worked)
@@ -209,7 +214,8 @@ def _rough(
     """
     rough: list[SearchOutcome] = []
     before: Incumbents | None = None
-    stages = ((pilots_of(workloads), ROUGH), (parts_of(workloads), CLOSE))
+    time_s = stop.left if enough.work == float("inf") else 0.0
+    stages = ((pilots_of(workloads, time_s), ROUGH), (parts_of(workloads), CLOSE))
     for parts, gap in stages if known_s == float("inf") else ():
         if not parts:
             continue

@@ -14,6 +14,7 @@ from planner.cost.table.table import CostTable
 from planner.search.bounds.bounds import space_bounds
 from planner.search.bounds.deal_bounds import dealt_bound
 from planner.search.bounds.floor import step_floor
+from planner.search.bounds.known_bounds import KnownBounds
 from planner.search.bounds.pool_bounds import pooled_bound
 from planner.search.space.declared import joined
 from planner.search.space.listing import Listing
@@ -94,7 +95,12 @@ class _Gathered:
             self.parts.append(part)
 
 
-def first_tier(workload: Pricing, most: float, stop: Stop | None = None) -> FirstTier:
+def first_tier(
+    workload: Pricing,
+    most: float,
+    stop: Stop | None = None,
+    known: KnownBounds | None = None,
+) -> FirstTier:
     """List a space, price it and bound every candidate, some meshes at a time.
 
     Candidates are kept that may fit and whose bound does not exceed a step known to be
@@ -105,6 +111,7 @@ def first_tier(workload: Pricing, most: float, stop: Stop | None = None) -> Firs
         workload: A variant of the job.
         most: Step above which no plan is wanted; inf keeps every candidate. [s]
         stop: Ends the work early. [-]
+        known: Bounds from earlier searches of the job, to which new ones are added.
 
     Returns:
         Candidates that are left, their bounds, and what removed the others. Where the
@@ -117,7 +124,7 @@ def first_tier(workload: Pricing, most: float, stop: Stop | None = None) -> Firs
         listing = enumerator.listing(stop=stop)
         found.counted.update(enumerator.removed)
         found.meshes = len(listing)
-        for part in _priced_parts(listing, most, stop):
+        for part in _priced_parts(listing, most, stop, known):
             found.add(part)
             stop.check()
     except StoppedError as error:
@@ -145,18 +152,47 @@ def _sorted(workload: Pricing, found: _Gathered) -> FirstTier:
 
 def _nothing(workload: Pricing) -> Part:
     """A part without a mesh."""
-    space = Enumerator(workload).space([])
+    return _without(Enumerator(workload).space([]))
+
+
+def _without(space: Space) -> Part:
+    """A part of which no candidate is left."""
     none = np.zeros(0)
     return Part(space, none, none, Counter(), Counter())
 
 
-def _priced_parts(listing: Listing, most: float, stop: Stop) -> Iterator[Part]:
+def _priced_parts(
+    listing: Listing, most: float, stop: Stop, known: KnownBounds | None
+) -> Iterator[Part]:
     """Every part of a space, on all cores where there are many."""
     slices = list(listing.slices(PART))
-    if len(slices) < PARALLEL_FROM:
-        yield from (priced_part(listing, some, most) for some in slices)
-    else:
+    if len(slices) >= PARALLEL_FROM:
         yield from _priced_at_once(listing, slices, most, stop)
+    elif known is not None and most < float("inf"):
+        yield from _priced_where_worth(listing, slices, most, known)
+    else:
+        yield from (priced_part(listing, some, most, known) for some in slices)
+
+
+def _priced_where_worth(
+    listing: Listing, slices: list[slice], most: float, known: KnownBounds
+) -> Iterator[Part]:
+    """Parts of the candidates that no known bound rules out: few, priced together."""
+    workload, left = listing.workload, list[Space]()
+    for some in slices:
+        counted: Counter[str] = Counter()
+        space = listing.part(some, counted)
+        worth = known.of(workload, space) <= _wanted(workload, space, most)
+        counted[BY_BOUND] += int(np.count_nonzero(~worth))
+        kept = space.take(np.flatnonzero(worth)).on_own_meshes()
+        none = space.take(np.zeros(0, dtype=np.int64)).on_own_meshes()
+        yield replace(_without(none), counted=counted, declared=_declared(space))
+        if sum(len(part.meshes) for part in left) + len(kept.meshes) > PART:
+            yield _priced(workload, joined(left), most)
+            left = []
+        left += [kept] * bool(len(kept))
+    if left:
+        yield _priced(workload, joined(left), most)
 
 
 def _priced_at_once(
@@ -185,39 +221,66 @@ def _priced_at_once(
     yield from at_once(work, jobs)
 
 
-def priced_part(listing: Listing, some: slice, most: float) -> Part:
+def priced_part(
+    listing: Listing, some: slice, most: float, known: KnownBounds | None = None
+) -> Part:
     """List the candidates on some meshes, price them, and keep those that may matter.
 
     Args:
         listing: Meshes of a variant of the job.
         some: A part of them.
         most: Key above which no plan is wanted: a step, or what the job aims at. [s]
+        known: Bounds for further searches of the job, to which these are added.
 
     Returns:
         Candidates that are left, and counts of all.
     """
     counted: Counter[str] = Counter()
     space = listing.part(some, counted)
-    table = price_meshes(listing.workload, space.meshes, space.recompute)
+    part = _priced(listing.workload, space, most, known)
+    counted.update(part.counted)
+    return replace(part, counted=counted, declared=_declared(space))
+
+
+def _priced(
+    workload: Pricing, space: Space, most: float, known: KnownBounds | None = None
+) -> Part:
+    """Price candidates, and keep those that may matter; count the others."""
+    table = price_meshes(workload, space.meshes, space.recompute)
     bounds, fits = bounded(table, space)
-    wanted = most / listing.workload.aim.factor(space.meshes.gpus[space.mesh])
+    if known is not None:
+        known.keep(workload, space, bounds)
+    wanted = _wanted(workload, space, most)
     quick = bounds <= wanted
     if most < float("inf"):
         # Few are left to look at more closely.
         at = np.flatnonzero(fits & quick)
         bounds[at] = np.maximum(bounds[at], dealt_bound(table, space.take(at)))
         quick = bounds <= wanted
-    counted[NO_FIT] += int(np.count_nonzero(~fits))
-    counted[BY_BOUND] += int(np.count_nonzero(fits & ~quick))
     left = np.flatnonzero(fits & quick)
-    numbers, counts = np.unique(space.meshes.gpus[space.mesh], return_counts=True)
+    removed = {NO_FIT: ~fits, BY_BOUND: fits & ~quick}
     return Part(
         space=space.take(left).on_own_meshes(),
         bounds=bounds[left],
         slowdown=table.slowdown[space.mesh[left]],
-        counted=counted,
-        declared=Counter(dict(zip(numbers.tolist(), counts.tolist(), strict=True))),
+        counted=Counter(
+            {rule: int(np.count_nonzero(removed[rule])) for rule in removed}
+        ),
+        declared=Counter(),
     )
+
+
+def _wanted(workload: Pricing, space: Space, most: float) -> Floats:
+    """Step above which no plan of a candidate is wanted. [s]."""
+    wanted: Floats = most / workload.aim.factor(space.meshes.gpus[space.mesh])
+    return wanted
+
+
+def _declared(space: Space) -> Counter[int]:
+    """Candidates by the GPUs that they use. [1]."""
+    gpus = space.meshes.gpus[space.mesh]
+    numbers, counts = np.unique(gpus, return_counts=True)
+    return Counter(dict(zip(numbers.tolist(), counts.tolist(), strict=True)))
 
 
 def bounded(table: CostTable, space: Space) -> tuple[Floats, Bools]:

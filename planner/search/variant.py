@@ -10,6 +10,7 @@ from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import heaviest_bytes
 from planner.search.aims.amounts import aimed
 from planner.search.bounds.bounds import Relaxation, relax
+from planner.search.bounds.known_bounds import KnownBounds
 from planner.search.bounds.memory_bounds import cannot_fit
 from planner.search.bounds.paths import ShapePaths
 from planner.search.candidate import CandidateWork
@@ -48,6 +49,7 @@ class BestFirst:
         variant: int = 0,
         stop: Stop | None = None,
         early: Stop | None = None,
+        known: KnownBounds | None = None,
     ) -> None:
         """List, price and bound the candidates.
 
@@ -57,6 +59,7 @@ class BestFirst:
             variant: Index of this variant. [1]
             stop: Ends the search. [-]
             early: Ends the first tier early, for time to visit candidates. [-]
+            known: Bounds from earlier searches of the job.
         """
         self.seconds = 0.0
         self.workload, self.stop = workload, stop or Stop()
@@ -69,7 +72,8 @@ class BestFirst:
         self.open_bound = float("inf")
         self.stopped = ""
         with self._clocked():
-            found = first_tier(workload, incumbents.most_s, early or self.stop)
+            most = incumbents.most_s
+            found = first_tier(workload, most, early or self.stop, known)
             first = aimed(workload, found)
         self.space, self.slowdown = first.space, first.slowdown
         self.bounds, self.order = first.bounds, first.order

@@ -8,6 +8,10 @@ from planner.search.emptiness import thin
 
 FROM_GPUS = 32
 """GPUs from which a space is large enough for a part to pay. [1]"""
+AMPLE = 30.0
+"""Time from which a search of a default space does without a pilot. [s]"""
+UP_TO_GPUS = 32_768
+"""GPUs up to which it does: their default space is priced within seconds. [1]"""
 MOST = 2
 """Variants whose default space is searched first; earlier ones offload less. [1]"""
 
@@ -35,7 +39,7 @@ def parts_of(workloads: Sequence[Pricing]) -> tuple[Pricing, ...]:
     return tuple(map(in_default_space, full[:MOST]))
 
 
-def pilots_of(workloads: Sequence[Pricing]) -> tuple[Pricing, ...]:
+def pilots_of(workloads: Sequence[Pricing], time_s: float = 0.0) -> tuple[Pricing, ...]:
     """The first variants with one value of each axis that decides no legality.
 
     A search of these takes moments and finds plans of the job. These plans remain
@@ -43,16 +47,25 @@ def pilots_of(workloads: Sequence[Pricing]) -> tuple[Pricing, ...]:
 
     Args:
         workloads: The variants of a job. [-]
+        time_s: Time that the search may take, if no work ends it. [s]
 
     Returns:
-        Variants with a thin space; none where the job's space is small. [-]
+        Variants with a thin space; none where the job's space is small for the time.
+        [-]
     """
     large = [
         workload
         for workload in workloads
-        if workload.gpus >= FROM_GPUS and not workload.mixed
+        if workload.gpus >= FROM_GPUS
+        and not workload.mixed
+        and not (time_s >= AMPLE and _is_priced_soon(workload))
     ]
     return tuple(thin(in_default_space(workload)) for workload in large[:MOST])
+
+
+def _is_priced_soon(workload: Pricing) -> bool:
+    """Tell if the whole space has its first plan about as soon as a pilot has."""
+    return workload.search.space == "default" and workload.gpus <= UP_TO_GPUS
 
 
 def in_default_space(workload: Pricing) -> Pricing:

@@ -1,6 +1,7 @@
 """Memory of every rank, replayed along its operations."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from planner.cost.memory.buffers import (
     budget_bytes,
@@ -23,6 +24,26 @@ AGREES = 1e-3
 """Largest allowed relative difference from the claimed device memory. [1]"""
 
 
+class Beside(NamedTuple):
+    """Memory that every rank of a pool has beside states and activations."""
+
+    buffers: float
+    """Buffers of the stack. [B]"""
+    fixed: float
+    """Communicators and the driver's context. [B]"""
+    cached: float | None
+    """Cache of a simulated allocator; none where it is not simulated. [B]"""
+
+    @classmethod
+    def of(cls, prices: Prices) -> "Beside":
+        """Look the memory up, once for all ranks of a pool."""
+        workload, meshes = prices.workload, prices.meshes
+        kinds = set(kinds_used(workload, prices.layout))
+        fixed = communication_bytes(workload, meshes).item() + context_bytes(workload)
+        buffers = buffer_bytes(workload, meshes).item()
+        return cls(buffers, fixed, cached_bytes(workload, meshes, kinds))
+
+
 def memory_violations(prices: Prices, device_gib: Sequence[float]) -> Iterator[str]:
     """Check that every rank is within its limit and needs the claimed memory.
 
@@ -37,14 +58,15 @@ def memory_violations(prices: Prices, device_gib: Sequence[float]) -> Iterator[s
     if len(device_gib) != layout.pp:
         yield f"device memory is claimed of {len(device_gib)} ranks, pp is {layout.pp}"
         return
-    counted = counted_blocks(prices)
+    counted, pools = counted_blocks(prices), dict[int, Beside]()
     for rank, (peak, claim) in enumerate(
         zip(peak_blocks(prices), device_gib, strict=True)
     ):
         here = prices.on(rank)
-        if broken := _limit_broken(here, peak, counted[rank]):
+        beside = pools.get(id(here)) or pools.setdefault(id(here), Beside.of(here))
+        if broken := _limit_broken(here, beside, peak, counted[rank]):
             yield f"pipeline rank {rank} {broken}"
-        found = device_bytes(here, peak) / GIB
+        found = device_bytes(here, beside, peak) / GIB
         if not abs(found - claim) <= AGREES * found:
             yield (
                 f"pipeline rank {rank} needs {found:.3f} GiB of device memory, "
@@ -52,40 +74,40 @@ def memory_violations(prices: Prices, device_gib: Sequence[float]) -> Iterator[s
             )
 
 
-def _limit_broken(prices: Prices, peak: int, counted: int) -> str:
+def _limit_broken(prices: Prices, beside: Beside, peak: int, counted: int) -> str:
     """The limit on a rank's memory, or on its risk, that is broken; else empty."""
     workload = prices.workload
     if workload.risk is None:
         budget = int(budget_bytes(workload, prices.meshes).item() // BLOCK)
         over = f"peaks at {peak} blocks of {BLOCK} B, its budget is {budget}"
         return over if peak > budget else ""
-    chance = oom_chance(prices, peak, counted)
+    chance = oom_chance(prices, beside, peak, counted)
     over = f"runs out of memory in {chance:.3%} of cases, {workload.risk:.3%} may be"
     return over if chance > workload.risk * (1 + AGREES) else ""
 
 
-def oom_chance(prices: Prices, peak: int, counted: int) -> float:
+def oom_chance(prices: Prices, beside: Beside, peak: int, counted: int) -> float:
     """Probability that a rank needs more than its GPU has.
 
     The band scales what the rank needs beyond its states, which are counted.
 
     Args:
         prices: The plan.
+        beside: What the rank has beside states and activations.
         peak: States and activations at their peak. [block]
         counted: States in the optimizer's step. [block]
 
     Returns:
         Between 0 and 1. [1]
     """
-    workload, meshes = prices.workload, prices.meshes
+    workload = prices.workload
     own, capacity = workload.profile, workload.gpu.memory_capacity
-    tensors = peak * BLOCK + buffer_bytes(workload, meshes).item()
+    tensors = peak * BLOCK + beside.buffers
     packed = tensors * own.memory_factor / own.packing
-    beside = communication_bytes(workload, meshes).item() + context_bytes(workload)
     states = counted * BLOCK * own.memory_factor
     if capacity <= states:
         return 1.0
-    rest = packed + beside - states
+    rest = packed + beside.fixed - states
     return workload.uncertainty.memory.beyond((capacity - states) / rest)
 
 
@@ -110,7 +132,7 @@ def counted_blocks(prices: Prices) -> list[int]:
     ]
 
 
-def device_bytes(prices: Prices, peak: int) -> float:
+def device_bytes(prices: Prices, beside: Beside, peak: int) -> float:
     """Memory that the driver reports: ``f (peak + buffers) / phi + NCCL + context``.
 
     If the sum exceeds the capacity, the allocator returns unused memory. Then phi
@@ -119,23 +141,23 @@ def device_bytes(prices: Prices, peak: int) -> float:
 
     Args:
         prices: The plan.
+        beside: What the rank has beside states and activations.
         peak: States and activations at their peak. [block]
 
     Returns:
         Memory. [B]
     """
-    workload, meshes, layout = prices.workload, prices.meshes, prices.layout
+    workload, fixed = prices.workload, beside.fixed
     profile, capacity = workload.profile, workload.gpu.memory_capacity
-    held = peak * BLOCK + buffer_bytes(workload, meshes).item()
+    held = peak * BLOCK + beside.buffers
     allocated = held * profile.memory_factor
-    fixed = communication_bytes(workload, meshes).item() + context_bytes(workload)
     roomy, packed = (
         float(allocated / share + fixed)
         for share in (profile.fragmentation, profile.packing)
     )
-    cached = cached_bytes(workload, meshes, set(kinds_used(workload, layout)))
-    if cached is not None:
-        roomy = max(allocated, (allocated + cached) * profile.reserved_factor) + fixed
+    if beside.cached is not None:
+        reserved = (allocated + beside.cached) * profile.reserved_factor
+        roomy = max(allocated, reserved) + fixed
     return roomy if roomy <= capacity else max(packed, capacity)
 
 

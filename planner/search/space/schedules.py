@@ -85,21 +85,31 @@ def schedule_rows(
     removed["limit:vpp or schedule"] += len(meshes) * (1 - plain)
     if chunks is None:
         chunks = chunk_counts(workload, meshes.pp, removed, full=full)
-    whole = _interleaves(workload, meshes)
-    others = [_on_request(workload, meshes, name, full=full) for name in ON_REQUEST]
+    pairs = [(SEARCHED.index(name), 1 + (name in V_SHAPED)) for name in ON_REQUEST]
+    there = [_on_request(workload, meshes, name, full=full) for name in ON_REQUEST]
+    kinds = np.stack([meshes.pp, _interleaves(workload, meshes), *there], axis=1)
+    kinds, kind = np.unique(kinds, axis=0, return_inverse=True)
     lists = [
         [(1, PLAIN)] * plain
-        + [pair for there in others for pair in there[at]]
-        + [(v, CHUNKED) for v in chunks[pp] if whole[at]]
-        for at, pp in enumerate(meshes.pp.tolist())
+        + [(v, name) for (name, v), one in zip(pairs, others, strict=True) if one]
+        + [(v, CHUNKED) for v in chunks[pp] if whole]
+        for pp, whole, *others in kinds.tolist()
     ]
-    rows = np.repeat(np.arange(len(meshes)), [len(each) for each in lists])
+    rows, places = _spread(kind.ravel(), [len(each) for each in lists])
     flat = np.array([row for each in lists for row in each], dtype=np.int64)
-    found = Rows(rows, *flat.reshape(-1, 2).T)
+    found = Rows(rows, *flat.reshape(-1, 2)[places].T)
     short = np.flatnonzero(_simulated(workload, meshes, found))
     rule = "a step too long to simulate, in which nothing repeats"
     removed[rule] += len(rows) - len(short)
     return found.take(short) if len(short) < len(rows) else found
+
+
+def _spread(kind: Ints, sizes: list[int]) -> tuple[Ints, Ints]:
+    """Every row as often as its kind has entries, and the place of each entry. [1]."""
+    each = np.array([0, *sizes])
+    rows = np.repeat(np.arange(len(kind)), each[kind + 1])
+    before = np.cumsum(each[kind + 1]) - each[kind + 1]
+    return rows, np.cumsum(each)[kind][rows] + np.arange(len(rows)) - before[rows]
 
 
 def _simulated(workload: Pricing, meshes: Meshes, rows: Rows) -> Mask:
@@ -149,27 +159,24 @@ def menu_rows(
     return rows.take(each[kept]), entry[kept]
 
 
-def _interleaves(workload: Workload, meshes: Meshes) -> list[bool]:
+def _interleaves(workload: Workload, meshes: Meshes) -> Mask:
     """True where interleaving is allowed and micro-batches come in groups of pp."""
-    legal = (meshes.pp > 1) & (meshes.micro_batches % meshes.pp == 0)
+    legal: Mask = (meshes.pp > 1) & (meshes.micro_batches % meshes.pp == 0)
     legal &= "interleaved" in workload.framework.limits.schedules
     legal &= workload.search.allows_text("schedule", "interleaved")
-    return [bool(one) for one in legal]
+    return legal
 
 
-def _on_request(
-    workload: Pricing, meshes: Meshes, name: str, *, full: bool
-) -> list[list[tuple[int, int]]]:
-    """Chunks and schedule of the meshes on which a schedule is in the space."""
+def _on_request(workload: Pricing, meshes: Meshes, name: str, *, full: bool) -> Mask:
+    """True on the meshes on which a schedule is in the space."""
     search, limits = workload.search, workload.framework.limits
     chunks = 1 + (name in V_SHAPED)
     wanted = full or search.schedule is not None
     wanted &= search.allows_text("schedule", name) and search.allows("vpp", chunks)
     # DualPipe holds every stage twice: both copies cost the same on one pool alone.
     wanted &= not (workload.mixed and name == "dualpipe")
-    there = wanted & (name in limits.schedules) & _exists(workload, meshes, name)
-    pair = (chunks, SEARCHED.index(name))
-    return [[pair] if one else [] for one in there.tolist()]
+    there: Mask = wanted & (name in limits.schedules) & _exists(workload, meshes, name)
+    return there
 
 
 def _exists(workload: Workload, meshes: Meshes, name: str) -> Mask:

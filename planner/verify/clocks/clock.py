@@ -56,9 +56,12 @@ class Clocks:
         self.layout = prices.layout
         self.orders = orders_of(self.layout, prices.scatter_every)
         self.pp, self.p2p = self.layout.pp, prices.p2p
+        self.every = prices.scatter_every
         self.place = placement(self.layout.schedule, self.pp, self.layout.vpp)
         self.micros = self.place.micros(self.layout.grad_accum)
         everywhere = range(self.place.stages)
+        self.lags = [self.p2p * self.place.hops(stage) for stage in everywhere]
+        self.ranks = [self.place.rank(stage) for stage in everywhere]
         held = [prices.stages[stage % self.place.depth] for stage in everywhere]
         self.cost: dict[str, list[int]] = {
             name: [sum(getattr(u, name) for u in units) for units in held]
@@ -80,6 +83,7 @@ class Clocks:
         self.free = [0] * self.pp
         self.reduced = [0] * self.pp
         self.at = [0] * self.pp
+        self.ends = [len(order) for order in self.orders]
         self.arrived: dict[tuple[str, int, int], int] = {}
         self.kept: list[list[tuple[Op, int]]] = [[] for _ in range(self.pp)]
         self.events: list[tuple[int, int]] = []
@@ -96,9 +100,10 @@ class Clocks:
         while self.events:
             now, rank = heapq.heappop(self.events)
             self._wake(rank, now)
-            self.same.skip(now)
-        done = [len(order) for order in self.orders]
-        assert self.at == done, f"ranks wait for each other at {self.at} of {done}"
+            if self.same.more:
+                self.same.skip(now)
+        at, ends = self.at, self.ends
+        assert at == ends, f"ranks wait for each other at {at} of {ends}"
         reduced = [self._all_reduced(rank) for rank in range(self.pp)]
         updates = [sum(self._of_rank("optimizer", rank)) for rank in range(self.pp)]
         return max(reduced) + max(updates) + self.prices.overhead
@@ -122,52 +127,58 @@ class Clocks:
     def _wake(self, rank: int, now: int) -> None:
         """Start the next operation if the rank is free and the input has arrived."""
         at = self.at[rank]
+        if self.free[rank] > now or at == self.ends[rank]:
+            return
         order = self.orders[rank]
-        if at == len(order) or self.free[rank] > now:
-            return
         op = order.at(at)
-        pair = (op, order.at(at + 1)) if op.kind == "P" else (op,)
-        if not all(self._is_there(half, rank, now) for half in pair):
+        stage = self.place.of_rank(rank)[op.chunk]
+        if not self._is_there(op, stage, now):
             return
+        if op.kind == "P":
+            pair = order.at(at + 1)
+            if not self._is_there(pair, self.place.stage(rank, pair.chunk), now):
+                return
         if self._is_first(op) and self._opens(rank, op.chunk) > now:
             return
-        self.at[rank] += 1
-        self._run(op, rank, self.place.stage(rank, op.chunk), now)
+        self.at[rank] = at + 1
+        self._run(op, rank, stage, now)
 
-    def _is_there(self, op: Op, rank: int, now: int) -> bool:
+    def _is_there(self, op: Op, stage: int, now: int) -> bool:
         """Tell if the input has arrived; a W follows its own backward on the rank."""
-        stage = self.place.stage(rank, op.chunk)
-        if op.kind == "W" or (op.kind in FORWARD and self.place.is_first(stage)):
+        kind, micro, _ = op
+        if kind == "W" or (kind in FORWARD and self.place.is_first(stage)):
             return True
-        needs = "F" if op.kind in FORWARD else "B"
-        return self.arrived.get((needs, stage, op.micro), now + 1) <= now
+        needs = "F" if kind in FORWARD else "B"
+        return self.arrived.get((needs, stage, micro), now + 1) <= now
 
     def _is_first(self, op: Op) -> bool:
         """Tell if parameters arrive while this forward runs."""
-        overlap = self.prices.workload.profile.overlap_param_gather
-        return overlap and op.kind in FORWARD and op.micro == 0
+        if op.micro or op.kind not in FORWARD:
+            return False
+        return self.prices.workload.profile.overlap_param_gather
 
     def _run(self, op: Op, rank: int, stage: int, now: int) -> None:
         """Advance the clock over an operation and send its result."""
-        end = now + self.work[op.kind][stage]
-        self.arrived.pop(("F" if op.kind in FORWARD else "B", stage, op.micro), None)
+        kind, micro, chunk = op
+        end = now + self.work[kind][stage]
+        self.arrived.pop(("F" if kind in FORWARD else "B", stage, micro), None)
         if self._is_first(op):
-            end = max(end, self.gathered[rank][op.chunk + 1])
-        if self._completes_a_group(op):
+            end = max(end, self.gathered[rank][chunk + 1])
+        if kind == self.reduces_beside and self._completes_a_group(op):
             self._reduce(rank, stage, now, end)
         self.free[rank] = end
         heapq.heappush(self.events, (end, rank))
-        self.kept[rank].append((op, stage))
-        if op.kind not in {"P", "H"}:
-            for done, at in self.kept[rank]:
-                self._send(done, at, end)
-            self.kept[rank].clear()
+        if kind in {"P", "H"}:
+            self.kept[rank].append((op, stage))
+            return
+        for done, at in self.kept[rank]:
+            self._send(done, at, end)
+        self.kept[rank].clear()
+        self._send(op, stage, end)
 
     def _completes_a_group(self, op: Op) -> bool:
-        """Tell if an operation completes a group, which starts a reduce-scatter."""
-        whole = (op.micro + 1) % self.prices.scatter_every == 0
-        complete = whole or op.micro + 1 == self.micros
-        return complete and op.kind == self.reduces_beside
+        """Tell if an operation is the last of a group, which is reduced together."""
+        return (op.micro + 1) % self.every == 0 or op.micro + 1 == self.micros
 
     def _reduce(self, rank: int, stage: int, start: int, end: int) -> None:
         """Reduce-scatter gradients beside the backward, one chunk after the other."""
@@ -176,14 +187,19 @@ class Clocks:
 
     def _send(self, op: Op, stage: int, end: int) -> None:
         """Send the input that the next operation on this micro-batch needs."""
-        ahead = op.kind in FORWARD
-        if ahead and self.place.is_last(stage):
-            self.arrived["B", stage, op.micro] = end
-        elif op.kind != "W" and not (self.place.is_first(stage) and not ahead):
-            there = stage + 1 if ahead else stage - 1
-            arrival = end + self.p2p * self.place.hops(max(stage, there))
-            self.arrived["F" if ahead else "B", there, op.micro] = arrival
-            heapq.heappush(self.events, (arrival, self.place.rank(there)))
+        kind, micro, _ = op
+        if kind in FORWARD:
+            if self.place.is_last(stage):
+                self.arrived["B", stage, micro] = end
+            else:
+                self._arrive("F", stage + 1, micro, end + self.lags[stage + 1])
+        elif kind != "W" and not self.place.is_first(stage):
+            self._arrive("B", stage - 1, micro, end + self.lags[stage])
+
+    def _arrive(self, needs: str, stage: int, micro: int, when: int) -> None:
+        """Note when an input arrives, and wake its rank then."""
+        self.arrived[needs, stage, micro] = when
+        heapq.heappush(self.events, (when, self.ranks[stage]))
 
     def _all_reduced(self, rank: int) -> int:
         """Time at which all gradients of a rank are reduced. [ns]."""

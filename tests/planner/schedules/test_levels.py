@@ -46,7 +46,7 @@ def test_no_cases_take_no_time(case: Case) -> None:
 def test_a_node_lies_above_what_it_waits_for(case: Case) -> None:
     graph = case.graph()
     levels = levels_of(graph)
-    assert sorted(levels.place.tolist()) == list(range(len(graph)))
+    assert sorted(levels.node.tolist()) == list(range(len(graph)))
     covered = [i for level in levels.levels for i in range(level.start, level.stop)]
     assert covered == list(range(1, len(graph)))
     for level in levels.levels:
