@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import groupby
 from typing import Literal
 
@@ -83,7 +84,7 @@ class Architecture:
         """
         return sum(count for _, count in self.runs)
 
-    @property
+    @cached_property
     def kinds(self) -> tuple[LayerKind, ...]:
         """Distinct layer kinds in order of first use.
 

@@ -12,7 +12,6 @@ from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.magnitudes import norm_bytes
 from planner.cost.parameters.quantised import dequantised_bytes, gather_width
 from planner.cost.parameters.rank_parameters import Owned, layer_owned
-from planner.cost.parameters.weights import largest_weight
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.models.layers.blocks import LayerKind
@@ -111,7 +110,7 @@ def layer_buffers(workload: Pricing, layer: LayerKind, meshes: Meshes) -> Floats
     recipe, owned = workload.recipe, layer_owned(workload, layer, meshes)
     trained = owned.dense + owned.expert
     whole = recipe.gather_buffers * (trained + owned.packed[0] + owned.packed[1])
-    largest = largest_weight(layer, meshes)
+    largest = np.asarray(owned.largest[0] * owned.largest[1])
     gathered = _limited(whole, recipe.live_parameters, largest)
     reduced = _limited(
         recipe.reduce_buffers * trained,

@@ -179,6 +179,8 @@ def replayed_cases(
         A case of one micro-batch without optimizer, and the meshes' rows. [1]
     """
     eager, legal = is_unfused(workload), _may_replay(workload, meshes)
+    if not legal.any():
+        return
     # FSDP2 computes in bf16 whatever its shards are kept in.
     cast = (meshes.zero >= 2) | (workload.replay == "bf16")
     length = workload.training.seq_len // meshes.cp

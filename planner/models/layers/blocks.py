@@ -1,6 +1,7 @@
 """A layer kind: attention, feed-forward and norms, which know their own counts."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from planner.models.layers.attention import Attention, AttentionBlock, LatentAttention
@@ -182,6 +183,11 @@ class LayerKind(Block):
         Returns:
             GEMMs. [1]
         """
+        return self._gemms
+
+    @cached_property
+    def _gemms(self) -> tuple[Gemm, ...]:
+        """GEMMs, which every count and price of a layer asks for."""
         beside = self.stream.gemms() if self.stream else ()
         return self.attention.gemms() + self.ffn.gemms() + beside
 
