@@ -139,8 +139,8 @@ def preset(name: str) -> Architecture:
 def dense_names(positions: int) -> tuple[str, ...]:
     """Presets whose every parameter meets every token, the smallest first.
 
-    Left out: models of more than :data:`MOST_KINDS` kinds of layers, as hybrids and
-    those cut from a larger model layer by layer. Few train a size in such a form.
+    Left out: models of more than :data:`MOST_KINDS` kinds of layers, as some hybrids
+    and those cut from a larger model layer by layer. Few train a size in such a form.
 
     Args:
         positions: Tokens of a sequence that the model has to take. [token]

@@ -42,7 +42,7 @@ def test_preset_file_has_a_schema_line_and_its_source_reaches_the_model(
 
 
 def test_dense_models_are_plain_ones_by_size() -> None:
-    """No experts, no hybrids, and none cut from a larger model layer by layer."""
+    """No experts, few kinds of layers, and positions enough for the task."""
     names = dense_names(8192)
     sizes = [preset(name).parameters for name in names]
     assert sizes == sorted(sizes)
