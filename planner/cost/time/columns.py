@@ -1,6 +1,7 @@
 """Columns that all layer prices share: causes, fabrics, groups, token counts."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from planner.cost.meshes import Floats, Groups, Meshes
 from planner.cost.network import collectives as wire
 from planner.cost.network.collectives import Fabric
 from planner.cost.pricing import Pricing
+from planner.models.layers.blocks import LayerKind
 
 CAUSES = ("compute", "tp_comm", "cp_comm", "ep_comm", "dp_comm", "recompute", "other")
 """Causes of exposed time inside a layer, in the words of the estimate."""
@@ -55,6 +57,8 @@ class Context:
     """Context ranks that see each other's keys."""
     expert: Groups
     expert_tensor: Groups
+    known: dict[LayerKind, Any] = field(init=False, default_factory=dict)
+    """Work of each layer, which all kinds of recompute share."""
 
     @classmethod
     def of(cls, workload: Pricing, meshes: Meshes) -> "Context":
