@@ -203,6 +203,11 @@ class LayerKind(Block):
         Returns:
             Tensors, widths per token. [1]
         """
+        return self._saved
+
+    @cached_property
+    def _saved(self) -> tuple[SavedTensor, ...]:
+        """Tensors kept for backward, which memory under every recompute asks for."""
         h, inner = self.hidden, 0 if self.parallel else self.norms - 1
         attention, ffn = self.attention.saved(), self.ffn.saved()
         shared = self.parallel and self.norms == 1
