@@ -40,7 +40,7 @@ def test_the_best_of_two_thousand_jobs_at_a_risk(name: str, part: int) -> None:
     run(check_answer, name, jobs=examples(PER_PART), part=PARTS + part)
 
 
-@pytest.mark.parametrize("name", some(NAMES, 3))
+@pytest.mark.parametrize("name", some(NAMES, 4))
 def test_the_verifier_finds_the_same_chance(name: str) -> None:
     """Any plan of the flow is verified; a broken limit would raise."""
     run(check_flow, name, jobs=2, part=0)
