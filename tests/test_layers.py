@@ -67,12 +67,20 @@ def module_of(path: Path) -> str:
 
 
 @cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Nodes of a module that import, call or raise."""
+    kept = (ast.Import, ast.ImportFrom, ast.Call, ast.Raise)
+    every = ast.walk(ast.parse(path.read_text()))
+    return tuple(node for node in every if isinstance(node, kept))
+
+
+@cache
 def imports(path: Path) -> tuple[str, ...]:
     return tuple(named(path))
 
 
 def named(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         if isinstance(node, ast.ImportFrom):
@@ -197,7 +205,7 @@ def test_only_the_command_line_prints_or_exits() -> None:
     guilty = [
         f"{module_of(path)}:{getattr(node, 'lineno', 0)}"
         for path in outside
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if prints_or_exits(node)
     ]
     assert guilty == []

@@ -178,7 +178,8 @@ def overlay(path: Path | None) -> None:
         CatalogError: No such folder, an unknown subfolder, or a wrong file; names
             file and field.
     """
-    _lay([])
+    if _layers:
+        _lay([])
     if path is None:
         return
     _check_folder(path)

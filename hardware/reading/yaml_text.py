@@ -4,7 +4,7 @@ A YAML file says each key of a block once (YAML 1.2, section 3.2.1.3); PyYAML ta
 last of two without a word.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import yaml
@@ -57,7 +57,7 @@ class _Block:
     """An open list or mapping: the keys so far, and a flag that a key comes next."""
 
     def __init__(self, *, mapping: bool) -> None:
-        self.keys: dict[Hashable, Any] | None = {} if mapping else None
+        self.keys: dict[str, list[yaml.ScalarEvent]] | None = {} if mapping else None
         self.at_key = True
 
     def step(self, event: yaml.NodeEvent) -> None:
@@ -65,11 +65,12 @@ class _Block:
         if self.keys is None:
             return
         if self.at_key and isinstance(event, yaml.ScalarEvent):
-            key = (_tag(event), event.value)
-            if key in self.keys:
-                first = self.keys[key]
-                raise DuplicateKeyError(event.value, first, event.start_mark)
-            self.keys[key] = event.start_mark
+            alike = self.keys.setdefault(event.value, [])
+            for first in alike:
+                if _tag(first) == _tag(event):
+                    mark = first.start_mark
+                    raise DuplicateKeyError(event.value, mark, event.start_mark)
+            alike.append(event)
         self.at_key = not self.at_key
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -140,7 +141,7 @@ class Meshes:
         """Copies of every expert, ``tp cp dp / (etp ep)``. [1], shape (meshes,)."""
         return self.tp * self.cp * self.dp // (self.etp * self.ep)
 
-    @property
+    @cached_property
     def expert_shard(self) -> Ints:
         """Ranks over which one expert's states are divided. [1], shape (meshes,)."""
         shard = self.dp_shard * self.tp // (self.etp * self.ep)
@@ -175,12 +176,24 @@ def _columns(
     if not len(levels):
         return np.zeros((0, 8))
     rows = np.concatenate([ranks[:, None], levels], axis=1)
+    if len(rows) == 1:
+        return np.array(
+            [_answer(topology, rows[0].tolist(), look_up)], dtype=np.float64
+        )
     _, first, inverse = np.unique(_keys(rows), return_index=True, return_inverse=True)
-    answers = [
-        look_up(topology.using(row[0]), tuple(zip(row[1::2], row[2::2], strict=True)))
-        for row in rows[first].tolist()
-    ]
+    answers = [_answer(topology, row, look_up) for row in rows[first].tolist()]
     return np.array(answers, dtype=np.float64)[inverse]
+
+
+def _answer(
+    topology: ClusterTopology,
+    row: list[int],
+    look_up: Callable[[ClusterTopology, Levels], tuple[float, ...]],
+) -> tuple[float, ...]:
+    """Answer for one mesh: its ranks, then size and stride of every level."""
+    return look_up(
+        topology.using(row[0]), tuple(zip(row[1::2], row[2::2], strict=True))
+    )
 
 
 def _keys(levels: Ints) -> Ints:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Self, TypeVar
 
 import numpy as np
@@ -186,7 +187,7 @@ class Workload:
         """Distinct layer kinds in order of first appearance."""
         return self.model.kinds
 
-    @property
+    @cached_property
     def runs(self) -> tuple[tuple[int, int], ...]:
         """(index into :attr:`kinds`, layers) in model order."""
         return self.model.indexed_runs

@@ -1,6 +1,7 @@
 """Converts between layouts, as people write them, and rows of the table."""
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import cast
 
 import numpy as np
@@ -48,7 +49,7 @@ def layout_of(
     Returns:
         The complete layout.
     """
-    at = {name: int(column[row]) for name, column in vars(meshes).items()}
+    at = {f.name: int(getattr(meshes, f.name)[row]) for f in fields(meshes)}
     return Layout(
         tp=at["tp"],
         sp=bool(at["sp"]),

@@ -27,6 +27,8 @@ from planner.models.registry import from_config
 _PACKAGE = Path(__file__).resolve().parents[1]
 MOST_SHOWN = 12
 """Names in a message where none is near. [1]"""
+MOST_KINDS = 2
+"""Kinds of layers of a plain model: full attention and a window beside it. [1]"""
 _ON_HUB = re.compile(r"Hugging Face ([^\s,]+/[^\s,]+), config\.json")
 _HUB_ID = re.compile(rf"^source: '?{_ON_HUB.pattern}", re.MULTILINE)
 _FOLDER = re.compile(r"/[\w./+@-]+")
@@ -67,7 +69,7 @@ def preset_names() -> tuple[str, ...]:
     Returns:
         Names. [1], shape (presets,)
     """
-    return tuple(path.stem for path in _files())
+    return tuple(_named(_directory()))
 
 
 @cache
@@ -137,6 +139,9 @@ def preset(name: str) -> Architecture:
 def dense_names(positions: int) -> tuple[str, ...]:
     """Presets whose every parameter meets every token, the smallest first.
 
+    Left out: models of more than :data:`MOST_KINDS` kinds of layers, as some hybrids
+    and those cut from a larger model layer by layer. Few train a size in such a form.
+
     Args:
         positions: Tokens of a sequence that the model has to take. [token]
 
@@ -148,6 +153,7 @@ def dense_names(positions: int) -> tuple[str, ...]:
         name
         for model, name in sorted(found, key=lambda pair: pair[0].parameters)
         if model.active_parameters == model.parameters
+        and len(model.kinds) <= MOST_KINDS
         and (model.max_position or positions) >= positions
     )
 
@@ -272,14 +278,22 @@ def _read_json(file: Path) -> dict[str, Any]:
 
 def _files() -> list[Path]:
     """Files of all presets, by name."""
-    return sorted(_directory().glob("*.yaml"), key=lambda path: path.stem)
+    return list(_named(_directory()).values())
+
+
+@cache
+def _named(directory: Path) -> dict[str, Path]:
+    """Files of a folder by name; every model that is looked up asks for them."""
+    files = sorted(directory.glob("*.yaml"), key=lambda path: path.stem)
+    return {path.stem: path for path in files}
 
 
 def _file(name: str) -> Path:
     """File of a preset; refused where there is none."""
-    if name not in preset_names():
+    found = _named(_directory()).get(name)
+    if found is None:
         raise ModelConfigError(f"no model is named {name!r}; {_nearest(name)}")
-    return _directory() / f"{name}.yaml"
+    return found
 
 
 def _directory() -> Path:

@@ -162,7 +162,7 @@ class Prices:
         forward *= reference_passes(self.workload)
         saved = saved_bytes(self.workload, kind, rule, self.meshes)
         own = transient_bytes(self.workload, kind, rule, self.meshes)
-        beside = working_bytes(self.workload, kind, self.meshes, saved, own)
+        beside = working_bytes(self.workload, owned, self.meshes, saved, own)
         price = self._price(forward, backward, saved, beside, owned)
         return self._split(
             price,

@@ -12,7 +12,6 @@ from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.magnitudes import norm_bytes
 from planner.cost.parameters.quantised import dequantised_bytes, gather_width
 from planner.cost.parameters.rank_parameters import Owned, layer_owned
-from planner.cost.parameters.weights import largest_weight
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.models.layers.blocks import LayerKind
@@ -86,7 +85,7 @@ def buffer_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     return total
 
 
-def layer_buffers(workload: Pricing, layer: LayerKind, meshes: Meshes) -> Floats:
+def layer_buffers(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes of sharded states that the backward of a layer has whole.
 
     Under ZeRO-3 ``w_g n_g + (w_r + 2) n_r``: parameters of the layers that are
@@ -98,7 +97,7 @@ def layer_buffers(workload: Pricing, layer: LayerKind, meshes: Meshes) -> Floats
 
     Args:
         workload: The job.
-        layer: Kind of layer.
+        owned: Parameters of the layer on a rank.
         meshes: Any meshes.
 
     Returns:
@@ -108,10 +107,10 @@ def layer_buffers(workload: Pricing, layer: LayerKind, meshes: Meshes) -> Floats
         PyTorch FSDP2 as its memory tracker sees it; DeepSpeed's
         stage3_max_live_parameters and reduce_bucket_size; Megatron-LM issue 6314.
     """
-    recipe, owned = workload.recipe, layer_owned(workload, layer, meshes)
+    recipe = workload.recipe
     trained = owned.dense + owned.expert
     whole = recipe.gather_buffers * (trained + owned.packed[0] + owned.packed[1])
-    largest = largest_weight(layer, meshes)
+    largest = np.asarray(owned.largest[0] * owned.largest[1])
     gathered = _limited(whole, recipe.live_parameters, largest)
     reduced = _limited(
         recipe.reduce_buffers * trained,
@@ -134,7 +133,7 @@ def _reduced_unit(workload: Pricing, owned: Owned) -> Floats:
 
 
 def working_bytes(
-    workload: Pricing, layer: LayerKind, meshes: Meshes, saved: Floats, own: Floats
+    workload: Pricing, owned: Owned, meshes: Meshes, saved: Floats, own: Floats
 ) -> Floats:
     """Bytes of a layer beside its saved activations while it is at work.
 
@@ -144,7 +143,7 @@ def working_bytes(
 
     Args:
         workload: The job.
-        layer: Kind of layer.
+        owned: Parameters of the layer on a rank.
         meshes: Any meshes.
         saved: Bytes that the layer keeps per micro-batch. [B], shape (meshes,)
         own: Bytes that the layer's operators need. [B], shape (meshes,)
@@ -155,9 +154,9 @@ def working_bytes(
     References:
         PyTorch FSDP2, ``_fsdp_collectives.foreach_reduce``.
     """
-    beside = own + layer_buffers(workload, layer, meshes)
+    beside = own + layer_buffers(workload, owned, meshes)
     after = (meshes.zero == 2) & workload.recipe.accumulates_unsharded
-    copied = _reduced_unit(workload, layer_owned(workload, layer, meshes)) - saved
+    copied = _reduced_unit(workload, owned) - saved
     return np.where(after, np.maximum(beside, copied), beside)
 
 

@@ -179,6 +179,8 @@ def replayed_cases(
         A case of one micro-batch without optimizer, and the meshes' rows. [1]
     """
     eager, legal = is_unfused(workload), _may_replay(workload, meshes)
+    if not legal.any():
+        return
     # FSDP2 computes in bf16 whatever its shards are kept in.
     cast = (meshes.zero >= 2) | (workload.replay == "bf16")
     length = workload.training.longest_row // meshes.cp
@@ -187,7 +189,8 @@ def replayed_cases(
     length = meshes.micro_batch * length // rows_of
     columns = np.stack([rows_of, length, cast, meshes.tp, meshes.sp], axis=1)
     columns = columns.astype(np.int64)
-    for key in np.unique(columns[legal], axis=0):
+    kept = columns[legal]
+    for key in np.unique(kept, axis=0) if len(kept) > 1 else kept:
         sequences, tokens, in_bf16, tp, sp = (int(value) for value in key)
         rows = np.flatnonzero(legal & (columns == key).all(axis=1))
         policy = "bf16" if in_bf16 else workload.replay

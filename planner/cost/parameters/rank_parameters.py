@@ -37,7 +37,7 @@ class Owned:
     matrices: bool = True
     """True where Muon updates the weights; embedding and head are left to Adam."""
     orthogonal: Floats | float = 0.0
-    """Work of Muon's Newton-Schulz iterations. [FLOP], shape (meshes,)"""
+    """Work of Newton-Schulz iterations; 0 but for Muon. [FLOP], shape (meshes,)"""
     tensors: int = 1
     """Tensors that states are divided by where they stay whole. [1]"""
     largest: tuple[Floats | float, Floats | float] = (0.0, 0.0)
@@ -49,7 +49,8 @@ class Owned:
     scales: Floats | float = 0.0
     """Bytes of the scales of quantised weights. [B]"""
     factored: Floats | float = 0.0
-    """Rows, columns and vectors of dense weights that train. [1], shape (meshes,)"""
+    """Rows, columns and vectors of dense weights that train; of a layer only for
+    Adafactor. [1], shape (meshes,)"""
     factored_expert: Floats | float = 0.0
     """Rows, columns and vectors of local experts that train. [1], shape (meshes,)"""
     projected: tuple[Floats | float, Floats | float] = (0.0, 0.0)
@@ -84,7 +85,7 @@ def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
     largest = largest_matrix(layer, meshes)
     if is_frozen(workload, layer):
         saved = quantised_savings(workload, layer, meshes)
-        sums = adapter_sums(workload, layer, meshes)
+        sums = _sums(workload, layer, meshes, adapters=True)
         return Owned(
             *adapter_parameters(workload, layer, meshes),
             dense,
@@ -98,19 +99,30 @@ def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
             passes_back=layer.role != "below",
             largest=largest,
         )
-    work = newton_schulz_flops(layer, meshes)
-    sums = factored_elements(layer, meshes)
+    muon = workload.training.optimizer == "muon"
+    sums = _sums(workload, layer, meshes)
     return Owned(
         dense,
         expert,
         quantised=linears,
-        orthogonal=work,
+        orthogonal=newton_schulz_flops(layer, meshes) if muon else 0.0,
         tensors=tensors_of(layer),
         factored=sums[0],
         factored_expert=sums[1],
         largest=largest,
         projected=_projected(workload, layer, meshes),
     )
+
+
+def _sums(
+    workload: Workload, layer: LayerKind, meshes: Meshes, *, adapters: bool = False
+) -> tuple[Floats | float, Floats | float]:
+    """Sums that Adafactor keeps of a layer, 0 under other optimizers. [1]."""
+    if workload.training.optimizer != "adafactor":
+        return 0.0, 0.0
+    if adapters:
+        return adapter_sums(workload, layer, meshes)
+    return factored_elements(layer, meshes)
 
 
 def _projected(
@@ -225,7 +237,7 @@ def _with_modules(workload: Workload, head: Owned, meshes: Meshes) -> Owned:
             saved=saved[0],
             saved_expert=saved[1],
         )
-    sums = [depth * s for s in factored_elements(module, meshes)]
+    sums = [depth * s for s in _sums(workload, module, meshes)]
     return replace(
         head,
         dense=head.dense + dense,

@@ -49,20 +49,6 @@ def largest_matrix(layer: LayerKind, meshes: Meshes) -> tuple[Floats, Floats]:
     return short, long
 
 
-def largest_weight(layer: LayerKind, meshes: Meshes) -> Floats:
-    """Weights of a layer's largest linear on a rank.
-
-    Args:
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
-
-    Returns:
-        Weights of one copy. [1], shape (meshes,)
-    """
-    short, long = largest_matrix(layer, meshes)
-    return short * long
-
-
 def newton_schulz_flops(layer: LayerKind, meshes: Meshes) -> Floats:
     """Work of Muon on a rank's part of one layer.
 

@@ -305,7 +305,7 @@ def _layer_cell(
         nanoseconds(forward),
         nanoseconds(backward),
         blocks(saved),
-        blocks(working_bytes(workload, layer, meshes, saved, own)),
+        blocks(working_bytes(workload, owned, meshes, saved, own)),
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.cost.memory.chance import spared_share
-from planner.cost.meshes import Floats, Ints, Meshes
+from planner.cost.meshes import Floats, Ints
 from planner.cost.parameters.data_groups import DataGroups
 from planner.cost.parameters.rank_parameters import Owned
 from planner.cost.parameters.states import (
@@ -111,9 +111,10 @@ def unit_costs(data: DataGroups, owned: Owned, weight: Floats, pending: Floats) 
     """
     workload, meshes = data.workload, data.meshes
     gather, scatter, optimizer, twin = _times(data, owned)
-    spared = _spared(workload, owned, meshes)
+    states = state_bytes(workload, owned, meshes).total
+    spared = _spared(workload, states + late_gradients(workload, owned, meshes))
     return Unit(
-        static=blocks(state_bytes(workload, owned, meshes).total) - spared,
+        static=blocks(states) - spared,
         spared=spared,
         accumulated=blocks(waiting_bytes(workload, owned, meshes)),
         gather=nanoseconds(gather),
@@ -125,12 +126,9 @@ def unit_costs(data: DataGroups, owned: Owned, weight: Floats, pending: Floats) 
     )
 
 
-def _spared(workload: Pricing, owned: Owned, meshes: Meshes) -> Ints:
+def _spared(workload: Pricing, counted: Floats) -> Ints:
     """Counted states that a limit on the risk leaves out, rounded down. [block]."""
-    states = state_bytes(workload, owned, meshes).total
-    counted = states + late_gradients(workload, owned, meshes)
-    share = spared_share(workload)
-    return np.floor(share * counted / BLOCK).astype(np.int64)
+    return np.floor(spared_share(workload) * counted / BLOCK).astype(np.int64)
 
 
 def _times(data: DataGroups, owned: Owned) -> tuple[Floats, Floats, Floats, Floats]:

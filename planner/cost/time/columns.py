@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from planner.cost.network import collectives as wire
 from planner.cost.network.collectives import Fabric
 from planner.cost.pricing import Pricing
 from planner.cost.rows import Rows, rows_of
+from planner.models.layers.blocks import LayerKind
 
 CAUSES = ("compute", "tp_comm", "cp_comm", "ep_comm", "dp_comm", "recompute", "other")
 """Causes of exposed time inside a layer, in the words of the estimate."""
@@ -60,6 +62,8 @@ class Context:
     expert_tensor: Groups
     is_longest: bool = False
     """True where rows are those of the longest micro-batch, which memory holds."""
+    known: dict[LayerKind, Any] = field(init=False, default_factory=dict)
+    """Work of each layer, which all kinds of recompute share."""
 
     @classmethod
     def of(cls, workload: Pricing, meshes: Meshes) -> "Context":

@@ -1,5 +1,7 @@
 """Time of one layer on one rank, by cause, for every mesh at once."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from planner.cost.kernels import cast_time, gemm_rate, gemm_time
@@ -46,46 +48,88 @@ def layer_time(
     Returns:
         Forward and backward, by cause. [s], shape (meshes,)
     """
-    forward, backward, again = Parts(), Parts(), np.zeros(len(context.meshes))
-    beside: dict[str, GemmTimes] = {}
-    for gemm in layer.gemms():
-        ahead, behind = gemm_times(context, layer, gemm)
-        _collect(beside, gemm, ahead, behind)
-        forward, backward = (
-            forward.plus("compute", ahead),
-            backward.plus("compute", behind),
-        )
-        share = gemm_share(context.workload, layer, kind, gemm.name)
-        again = again + share * ahead
-    ahead, behind = core_times(context, layer)
-    again = again + core_share(kind, layer) * ahead
-    forward = forward.plus("compute", ahead)
-    backward = backward.plus("compute", behind)
-    ahead, behind = operator_times(context, layer)
-    again = again + kind.memory_ops * ahead
-    forward = forward.plus("compute", ahead)
-    backward = backward.plus("compute", behind)
-    exchange = tensor_exchange(context, layer, beside)
-    forward, backward, repeated = _communicate(
-        context, layer, exchange, forward, backward
-    )
-    again = again + kind.collectives * repeated
-    split = tensor_share(context.workload, layer, kind, context.meshes)
-    again = again + split * exchange[0]
-    if kind.modules:
-        again = again + module_time(context, layer, kind, beside)
-    backward = backward.plus("recompute", again)
+    work = _work(context, layer)
+    forward, backward = work.passes
+    backward = backward.plus("recompute", _repeated(context, layer, kind, work))
     routed = isinstance(layer.ffn, Moe)
     share = launch_share(layer, kind)
     passes = launched(context, forward, backward, routed=routed, again=share)
     if routed:
-        waits = expert_waits(context, layer, *_expert_work(context, layer, beside))
+        own = _expert_work(context, layer, work.beside)
+        waits = expert_waits(context, layer, *own)
         passes = passes[0].plus("other", waits[0]), passes[1].plus("other", waits[1])
     if layer.role == "below":
         return passes[0], Parts().plus("compute", np.zeros(len(context.meshes)))
     if not context.workload.offload.activations:
         return passes
     return _with_copies(context, layer, kind, passes)
+
+
+@dataclass(frozen=True)
+class Work:
+    """Time of a layer's work, whatever is recomputed. [s]."""
+
+    gemms: dict[str, Floats]
+    """Forward of each GEMM by name."""
+    core: Floats
+    operators: Floats
+    beside: dict[str, GemmTimes]
+    """GEMMs by half and split, which exchanges run beside."""
+    exchange: Floats
+    repeated: Floats
+    """Exchanges of a forward that is made again."""
+    passes: tuple[Parts, Parts]
+
+
+def _work(context: Context, layer: LayerKind) -> Work:
+    """Work of a layer, worked out once for all kinds of recompute."""
+    if layer not in context.known:
+        context.known[layer] = _worked_out(context, layer)
+    found: Work = context.known[layer]
+    return found
+
+
+def _worked_out(context: Context, layer: LayerKind) -> Work:
+    """GEMMs, attention core, operators, and the exchanges beside them."""
+    forward, backward = Parts(), Parts()
+    beside: dict[str, GemmTimes] = {}
+    gemms = {gemm.name: gemm_times(context, layer, gemm) for gemm in layer.gemms()}
+    for gemm in layer.gemms():
+        _collect(beside, gemm, *gemms[gemm.name])
+    core, operators = core_times(context, layer), operator_times(context, layer)
+    for ahead, behind in (*gemms.values(), core, operators):
+        forward = forward.plus("compute", ahead)
+        backward = backward.plus("compute", behind)
+    exchange = tensor_exchange(context, layer, beside)
+    forward, backward, repeated = _communicate(
+        context, layer, exchange, forward, backward
+    )
+    return Work(
+        {name: ahead for name, (ahead, _) in gemms.items()},
+        core[0],
+        operators[0],
+        beside,
+        exchange[0],
+        repeated,
+        (forward, backward),
+    )
+
+
+def _repeated(
+    context: Context, layer: LayerKind, kind: RecomputeKind, work: Work
+) -> Floats:
+    """Time of what the backward makes again. [s]."""
+    again = np.zeros(len(context.meshes))
+    for name, ahead in work.gemms.items():
+        again = again + gemm_share(context.workload, layer, kind, name) * ahead
+    again = again + core_share(kind, layer) * work.core
+    again = again + kind.memory_ops * work.operators
+    again = again + kind.collectives * work.repeated
+    split = tensor_share(context.workload, layer, kind, context.meshes)
+    again = again + split * work.exchange
+    if kind.modules:
+        again = again + module_time(context, layer, kind, work.beside)
+    return again
 
 
 def _with_copies(

@@ -1,6 +1,7 @@
 """A layer kind: attention, feed-forward and norms, which know their own counts."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from planner.models.layers.attention import Attention, AttentionBlock, LatentAttention
@@ -182,6 +183,11 @@ class LayerKind(Block):
         Returns:
             GEMMs. [1]
         """
+        return self._gemms
+
+    @cached_property
+    def _gemms(self) -> tuple[Gemm, ...]:
+        """GEMMs, which every count and price of a layer asks for."""
         beside = self.stream.gemms() if self.stream else ()
         return self.attention.gemms() + self.ffn.gemms() + beside
 
@@ -197,6 +203,11 @@ class LayerKind(Block):
         Returns:
             Tensors, widths per token. [1]
         """
+        return self._saved
+
+    @cached_property
+    def _saved(self) -> tuple[SavedTensor, ...]:
+        """Tensors kept for backward, which memory under every recompute asks for."""
         h, inner = self.hidden, 0 if self.parallel else self.norms - 1
         attention, ffn = self.attention.saved(), self.ffn.saved()
         shared = self.parallel and self.norms == 1

@@ -65,6 +65,7 @@ def test_a_job_that_fits_needs_no_change() -> None:
     assert found.cheapest_change is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_method")
 def test_without_another_method_sequences_get_shorter_or_gpus_more() -> None:
     long = {"seq_len": 16384, "global_batch": 16, "method": "qlora"}

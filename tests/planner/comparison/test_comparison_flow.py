@@ -78,7 +78,7 @@ class _Known(dict[int, Planned]):
         return super().__contains__(nodes)
 
 
-@pytest.mark.parametrize("share", [*slow(0.3, 0.5, 1.0, 2.5, 9.0), 0.8, 1.3])
+@pytest.mark.parametrize("share", [*slow(0.3, 0.5, 0.8, 1.0, 2.5, 9.0), 1.3])
 def test_the_smallest_cluster_is_that_of_brute_force(
     known: dict[str, dict[int, Planned]], tmp_path: Path, share: float
 ) -> None:

@@ -15,7 +15,7 @@ from planner.cost.memory.buffers import (
     root_bytes,
 )
 from planner.cost.memory.optimizer_step_bytes import step_copies
-from planner.cost.meshes import Meshes
+from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.optimizers import moment_bytes
 from planner.cost.parameters.rank_parameters import layer_owned, padded_vocab
 from planner.cost.parameters.states import (
@@ -30,6 +30,7 @@ from planner.cost.time.columns import Context
 from planner.cost.time.ends import embedding_end, logit_bytes
 from planner.frameworks.stacks import with_stack
 from planner.models import preset
+from planner.models.layers.blocks import LayerKind
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec
 
@@ -187,6 +188,10 @@ def test_megatron_pads_its_vocabulary(tp: int, rows: int) -> None:
     assert np.all(padded_vocab(plain, mesh(tp=tp)) == 128_256)
 
 
+def buffers_of(workload: Pricing, kind: LayerKind, meshes: Meshes) -> Floats:
+    return layer_buffers(workload, layer_owned(workload, kind, meshes), meshes)
+
+
 def test_zero3_holds_layers_in_their_backward_and_one_in_the_loss() -> None:
     """FSDP2: two gathered layers, one of gradients in bf16 and fp32; one ahead."""
     workload = job("torchtitan", "torchtitan")
@@ -194,10 +199,10 @@ def test_zero3_holds_layers_in_their_backward_and_one_in_the_loss() -> None:
         workload.kinds[0].sharded_parameters + workload.kinds[0].replicated_parameters
     )
     meshes = mesh(zero=3, dp=8)
-    held = layer_buffers(workload, workload.kinds[0], meshes)[0]
+    held = buffers_of(workload, workload.kinds[0], meshes)[0]
     assert held == pytest.approx(layer * (2 * 2 + 4 + 2))
     assert head_buffers(workload, meshes)[0] == pytest.approx(2 * layer)
-    assert layer_buffers(workload, workload.kinds[0], mesh())[0] == 0
+    assert buffers_of(workload, workload.kinds[0], mesh())[0] == 0
 
 
 def test_deepspeed_gathers_linears_within_its_limits() -> None:
@@ -206,11 +211,11 @@ def test_deepspeed_gathers_linears_within_its_limits() -> None:
     kind = workload.kinds[0]
     layer = kind.sharded_parameters + kind.replicated_parameters
     meshes = mesh(zero=3, dp=8)
-    assert layer_buffers(workload, kind, meshes)[0] == pytest.approx(layer * (4 + 4))
+    assert buffers_of(workload, kind, meshes)[0] == pytest.approx(layer * (4 + 4))
     tight = replace(workload.recipe, live_parameters=1e6, reduced_parameters=1e6)
     small = replace(workload, framework=replace(workload.framework, recipe=tight))
     largest = 2 * 4096 * 14336
-    assert layer_buffers(small, kind, meshes)[0] == pytest.approx(largest * (2 + 4))
+    assert buffers_of(small, kind, meshes)[0] == pytest.approx(largest * (2 + 4))
 
 
 def test_the_root_of_fsdp2_is_whole() -> None:

@@ -8,6 +8,7 @@ from each import each
 
 from planner.models import (
     ModelConfigError,
+    dense_names,
     load_model,
     preset,
     preset_names,
@@ -38,6 +39,18 @@ def test_preset_file_has_a_schema_line_and_its_source_reaches_the_model(
     assert (CONFIGS / f"{name}.yaml").read_text("utf-8").splitlines()[0] == SCHEMA
     assert preset(name).source == read_preset(name).source
     assert preset(name).name == name
+
+
+def test_dense_models_are_plain_ones_by_size() -> None:
+    """No experts, few kinds of layers, and positions enough for the task."""
+    names = dense_names(8192)
+    sizes = [preset(name).parameters for name in names]
+    assert sizes == sorted(sizes)
+    assert {"gemma-3-27b", "llama-3-70b", "llama-3.1-405b"} <= set(names)
+    others = {"llama-3.3-nemotron-super-49b", "nemotron-h-8b", "mixtral-8x7b"}
+    assert others <= set(preset_names())
+    short = {"llama-2-70b"}
+    assert not (others | short) & set(names)
 
 
 def test_unknown_preset_names_the_nearest() -> None:

@@ -21,6 +21,7 @@ def answer() -> planner.Size:
     return planner.size(ON, days=10, budget=1e5, serve_tokens=1e12)
 
 
+@pytest.mark.slow
 def test_the_command_says_the_same(answer: planner.Size) -> None:
     done = CliRunner().invoke(app, [*LINE, "--json", "-"])
     assert done.exit_code == 0, done.output

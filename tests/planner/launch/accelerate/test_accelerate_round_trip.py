@@ -16,7 +16,7 @@ from planner.prediction.predict import complete
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
 
-COUNT = 8
+COUNT = 5
 
 
 def files_of(found: PlanFile, target: str = "accelerate") -> dict[str, str]:

@@ -19,7 +19,7 @@ from planner.launch.read_plan import PlanFile
 from planner.prediction.predict import complete
 from planner.specs.layouts.layout import Offload, PartialLayout
 
-COUNT = 8
+COUNT = 5
 ADAPTERS: dict[str, Any] = {"method": "lora", "lora": {"rank": 4, "precision": "fp32"}}
 DEEPSPEED = {"name": "hf-trainer"}
 

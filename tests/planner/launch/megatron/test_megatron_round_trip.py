@@ -15,7 +15,7 @@ from planner.launch.read_plan import PlanFile
 from planner.prediction.predict import complete
 from planner.specs.layouts.layout import PartialLayout
 
-COUNT = 12
+COUNT = 8
 
 
 def files_of(found: PlanFile) -> dict[str, str]:

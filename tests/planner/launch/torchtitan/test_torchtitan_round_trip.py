@@ -25,7 +25,7 @@ from planner.models.registry import from_config
 from planner.prediction.predict import complete
 from planner.specs.layouts.layout import PartialLayout
 
-COUNT = 12
+COUNT = 8
 STACKS: tuple[dict[str, Any], ...] = (
     {},
     {"compile": False},

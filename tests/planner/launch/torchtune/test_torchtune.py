@@ -21,7 +21,7 @@ from planner.models import preset_names
 from planner.prediction.predict import complete
 from planner.specs.layouts.layout import Offload, PartialLayout
 
-COUNT = 8
+COUNT = 5
 PURE = {"name": "hf-bf16"}
 LORA: dict[str, Any] = {"method": "lora", "lora": {"rank": 4}}
 QLORA: dict[str, Any] = {"method": "qlora", "lora": {"rank": 4, "targets": "all"}}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, product
 from math import inf, isclose
 from operator import itemgetter
 
@@ -12,6 +12,7 @@ from every_plan import Choice
 from every_split import splits
 from examples import examples
 from hypothesis import Phase, given, seed, settings
+from tiers import some
 from whole_jobs import whole_jobs
 
 from planner.cost.meshes import Meshes
@@ -136,8 +137,7 @@ def run(check: Callable[[Pricing], None], name: str, aim: Aim, jobs: int) -> Non
     seed(jobs)(settled(drawn(check)))()
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("aim", [COST, ENERGY], ids=lambda aim: aim.name)
+@pytest.mark.parametrize(("name", "aim"), some(product(NAMES, [COST, ENERGY]), 3))
 def test_the_least_amount_is_the_least_of_all_plans(name: str, aim: Aim) -> None:
     run(check_amount, name, aim, jobs=2)
 
@@ -149,7 +149,7 @@ def test_the_least_amounts_of_many_more_jobs(name: str, aim: Aim) -> None:
     run(check_amount, name, aim, jobs=examples(50))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some(NAMES, 2))
 def test_the_least_peak_is_the_least_of_all_plans(name: str) -> None:
     run(check_peak, name, MEMORY, jobs=2)
 
