@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 
 from hardware.catalog import Cluster
 from hardware.graph.fabric import fabric_of
-from hardware.graph.paths import Routes, Vertex, shortest_path
 from hardware.graph.placement import (
     GroupView,
     Levels,
@@ -46,11 +45,11 @@ if TYPE_CHECKING:
 Pattern = Literal["ring", "all-to-all", "point-to-point"]
 """Traffic that a group makes."""
 
+Vertex = tuple[str, int]
+"""A node of the graph: kind and number."""
+
 Flow = tuple[int, int, float]
 """Source rank, target rank, bytes per byte of the pattern's rate. [1]"""
-
-Link = tuple[Vertex, Vertex, float]
-"""An edge of the graph: its ends, and the capacity of one direction. [B/s]"""
 
 CORE: Vertex = ("core", 0)
 
@@ -154,41 +153,41 @@ class ClusterTopology:
         Returns:
             Graph with `capacity` on each edge, one direction. [B/s]
         """
-        import networkx as nx  # noqa: PLC0415  # slow to import, and no plan needs it
+        import networkx as nx  # noqa: PLC0415  # what prices needs no graph
 
         graph: nx.Graph[Vertex] = nx.Graph()
-        graph.add_weighted_edges_from(self._links(), weight="capacity")
-        return graph
-
-    def _links(self) -> Iterator[Link]:
-        """Every edge of the graph."""
-        yield from self._inside_domains()
+        self._join_domains(graph)
         for r in range(self.gpus):
-            yield ("gpu", r), ("nic", r), self.fabric.nic_share
-            yield ("nic", r), self._above(r, 0), self.fabric.nic_share
+            leaf = self._above(r, 0)
+            graph.add_edge(("gpu", r), ("nic", r), capacity=self.fabric.nic_share)
+            graph.add_edge(("nic", r), leaf, capacity=self.fabric.nic_share)
         for i, tier in enumerate(self.cluster.spec.tiers):
             first = 0
             for unit, present in enumerate(self.fabric.ranks_of(i + 1).tolist()):
                 rate = present * self.fabric.nic_share / tier.oversubscription
-                yield (tier.name, unit), self._above(first, i + 1), rate
+                above = self._above(first, i + 1)
+                graph.add_edge((tier.name, unit), above, capacity=rate)
                 first += present
+        return graph
 
-    def _inside_domains(self) -> Iterator[Link]:
-        """Edges of the switch, mesh or bus that joins the GPUs of each domain."""
+    def _join_domains(self, graph: "nx.Graph[Vertex]") -> None:
+        """Add the switch, mesh or bus that joins the GPUs of each domain."""
         fabric = self.fabric
         joint = "bus" if self.cluster.scale_up.topology == "bus" else "nvswitch"
         for r in range(self.gpus):
             d = self._domain(r)
             if fabric.mesh_link is None:
-                yield ("gpu", r), (joint, d), fabric.scale_up
+                graph.add_edge(("gpu", r), (joint, d), capacity=fabric.scale_up)
             else:
                 for peer in range(max(0, r - fabric.domain), r):
                     if self._domain(peer) == d:
+                        ends = ("gpu", r), ("gpu", peer)
                         near = r // fabric.module == peer // fabric.module
                         rate = fabric.peer_link(together=near)
-                        yield ("gpu", r), ("gpu", peer), rate
+                        graph.add_edge(*ends, capacity=rate)
             if self._staged:
-                yield (joint, d), ("host-memory", d), fabric.staging
+                memory = ("host-memory", d)
+                graph.add_edge((joint, d), memory, capacity=fabric.staging)
 
     @property
     def _staged(self) -> bool:
@@ -201,12 +200,9 @@ class ClusterTopology:
         return (tiers[i].name, self._unit(i + 1, rank)) if i < len(tiers) else CORE
 
     @cached_property
-    def _routes(self) -> Routes:
-        """The graph's edges from both ends, found once for routing. [B/s]."""
-        found: defaultdict[Vertex, dict[Vertex, float]] = defaultdict(dict)
-        for one, other, capacity in self._links():
-            found[one][other] = found[other][one] = capacity
-        return found
+    def _routes(self) -> "nx.Graph[Vertex]":
+        """The graph, built once for routing."""
+        return self.graph()
 
     def bottleneck(self, levels: Levels, pattern: Pattern) -> float:
         """Bandwidth of a pattern, from the busiest link of the explicit graph.
@@ -251,7 +247,8 @@ class ClusterTopology:
         for source, target, weight in flows:
             for edge in self._route(source, target):
                 loads[edge] += weight
-        times = (load / self._routes[a][b] for (a, b), load in loads.items())
+        edges = self._routes.edges
+        times = (load / edges[edge]["capacity"] for edge, load in loads.items())
         return max(times, default=0.0)
 
     def _route(self, source: int, target: int) -> list[tuple[Vertex, Vertex]]:
@@ -259,7 +256,9 @@ class ClusterTopology:
         stops: list[Vertex] = [("gpu", source), ("gpu", target)]
         if self._staged and self._domain(source) == self._domain(target):
             stops.insert(1, ("host-memory", self._domain(source)))
-        legs = (shortest_path(self._routes, a, b) for a, b in pairwise(stops))
+        import networkx as nx  # noqa: PLC0415
+
+        legs = (nx.shortest_path(self._routes, a, b) for a, b in pairwise(stops))
         return [edge for leg in legs for edge in pairwise(leg)]
 
     def _domain(self, rank: int) -> int:
