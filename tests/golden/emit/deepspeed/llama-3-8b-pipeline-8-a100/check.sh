@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 46.099 s a step (27.745 to 76.673), 79.3 GiB of
+# Predicted: 46.042 s a step (27.710 to 76.578), 79.3 GiB of
 # 79.3 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
