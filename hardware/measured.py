@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 Fraction = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 """A part of something, in (0, 1]. [1]"""
 OfPeak = Annotated[float, Field(gt=0, le=1.25, allow_inf_nan=False)]
-"""Rate over the datasheet's peak, whose clock boards exceed. [1]"""
+"""Rate over the datasheet's peak; boards exceed its clock (RTX 5090: 1.21). [1]"""
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 """A number above 0. [1]"""
 

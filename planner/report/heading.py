@@ -59,7 +59,7 @@ FILLED = {
     "max": "all padded to that",
     "packed": "packed",
 }
-"""How texts fill rows. [text]"""
+"""Words for the filling of rows with texts. [text]"""
 
 
 def _sequences(training: TrainingSpec) -> str:

@@ -196,7 +196,7 @@ class PaddingEstimate(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     rows: Padding
-    """How rows are filled."""
+    """Filling of rows: longest, max or packed. [text]"""
     text_tokens: float
     """Mean length of a text, cut at the sequence length. [token]"""
     row_tokens: float

@@ -1,4 +1,4 @@
-"""How texts fill rows: written as each tool names it, read back, else refused."""
+"""Filling of rows: written as each tool names it, read back, else refused."""
 
 from pathlib import Path
 from typing import Any

@@ -69,7 +69,7 @@ def test_every_candidate_is_found_again(job: Pricing, known: KnownBounds) -> Non
 def test_what_is_known_is_not_priced(
     job: Pricing, known: KnownBounds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where every bound is too large, no mesh is priced."""
+    """No mesh is priced where every bound is too large."""
 
     def priced(*_: object) -> None:
         raise AssertionError("a mesh was priced")
