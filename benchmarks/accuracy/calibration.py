@@ -2,7 +2,9 @@
 
 From every source with four rows, one, two and three rows of one campaign, GPU and stack
 are drawn. The rows left are predicted with and without the factors of those drawn:
-rows of the same campaign, and rows of other campaigns. Constants are not freed.
+rows of the same campaign, and rows of other campaigns. Constants are those of a fit
+without the source, as a new user's are, and are not freed. Errors are read from
+``results.csv``.
 """
 
 import argparse
@@ -16,13 +18,12 @@ from statistics import fmean, median
 import numpy as np
 
 from benchmarks.accuracy.spreads import TENSORS
-from planner.evidence.accuracy.summary import is_v100
-from planner.evidence.accuracy.validate import validate
 from planner.evidence.fitting.factors import job_factor, other_factor, spreads
 from planner.evidence.fitting.peaks import Peak, held_factors
 from planner.evidence.rows.rows import Row, read_rows
 
 ROWS = Path(__file__).parent / "rows"
+RESULTS = Path(__file__).parent / "results.csv"
 ENOUGH = 4
 """Rows that a source needs. [1]"""
 DRAWS = 64
@@ -58,12 +59,11 @@ Errors = dict[tuple[int, str], list[tuple[float, float]]]
 
 
 def main() -> None:
-    """Price the rows, or read their prices, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--prices", type=Path, help="CSV of priced rows, to price none")
-    given = parser.parse_args()
-    priced = _read(given.prices) if given.prices else _priced()
+    """Read the errors and print the table."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     rows = {row.id: row for row in read_rows([ROWS]).rows}
+    with RESULTS.open(encoding="utf-8") as file:
+        priced = list(csv.DictReader(file))
     print("| | rows given | sources | median before | median after |")
     print("|---|---|---|---|---|")
     for name in ("step time", "memory"):
@@ -80,42 +80,23 @@ def _place(item: tuple[tuple[int, str], object]) -> tuple[bool, int]:
     return which == OTHER, n
 
 
-def _read(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def _priced() -> list[dict[str, str]]:
-    """Every row with its price, as the file of prices has them."""
-    outcomes = (row for row in validate([ROWS]).outcomes if not is_v100(row))
-    return [
-        {name: "" if value is None else str(value) for name, value in row}
-        for row in outcomes
-    ]
-
-
 def known(
     priced: Iterable[dict[str, str]], rows: dict[str, Row], *, memory: bool
 ) -> list[Known]:
-    """Rows that count, with their measured and predicted quantity.
+    """Rows that count, with the error of their prediction.
 
     Args:
-        priced: Rows with their prices, by name of column. [-]
+        priced: Rows with their errors, by name of column. [-]
         rows: The measured rows by id. [-]
         memory: True for peaks of memory, False for step times. [-]
 
     Returns:
-        The rows that have both. [-]
+        The rows that have both a measurement and a prediction. [-]
     """
-    names = ("memory_gib", "step_s")
-    name = names[0] if memory else names[1]
+    column = "memory_error" if memory else "without_source"
     found = []
     for one in priced:
-        measured, predicted = one[f"measured_{name}"], one[f"predicted_{name}"]
-        counts = one["counted"] == "True" and one["status"] == "ok"
-        if not (counts and measured and predicted) or one["oom"] == "True":
-            continue
-        if "v100" in one["gpu"]:
+        if one["counted"] != "1" or one["oom"] == "1" or not one[column]:
             continue
         row = rows[one["id"]]
         kind = " with experts" if row.model.moe else ""
@@ -125,8 +106,8 @@ def known(
                 stack=f"{one['gpu']}, {one['stack']}",
                 model=f"{row.model.layers} layers of {row.model.hidden}{kind}",
                 campaign=row.software.campaign or "",
-                log_ratio=float(np.log(float(measured) / float(predicted))),
-                allocated=memory and one["memory_counter"] in TENSORS,
+                log_ratio=-float(np.log1p(float(one[column]))),
+                allocated=memory and one["counter"] in TENSORS,
             )
         )
     return found

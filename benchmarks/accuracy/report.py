@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from statistics import fmean
 
 import yaml
 
@@ -32,7 +33,7 @@ from benchmarks.machine import machine
 from planner import __version__
 from planner.evidence.accuracy.errors import Errors, accuracy, by_key, macro_accuracy
 from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.ranking import Ranking
+from planner.evidence.accuracy.ranking import Ranking, ranking, sweeps
 from planner.evidence.accuracy.summary import Summary, is_v100
 from planner.specs.frameworks.deviation import CONSTANTS, Deviation
 
@@ -66,6 +67,7 @@ def report(done: Study) -> str:
             intervals=_intervals(all_ways["without_source"]),
             bands=group_bands(),
             ranking=_ranking(all_ways),
+            largest=_largest(done),
             differences=_differences(done),
             comparison=_comparison(done),
             chances=chances_section(),
@@ -165,6 +167,20 @@ def _ranks(found: Ranking) -> tuple[object, ...]:
     regret, hits = _percent(found.top1_regret), _percent(found.top3_hit_rate)
     right, tied = _percent(found.pairs_right), _percent(found.tied_hit_rate)
     return (found.groups, right, tau, regret, hits, tied)
+
+
+def _largest(done: Study) -> str:
+    """What the sweep with most pairs weighs among all, its source left out."""
+    each = sweeps(filter(counts, outcomes_of(done, "without_source")))
+    most = max(each, key=lambda sweep: sweep.pairs)
+    rest = ranking(sweep for sweep in each if sweep is not most)
+    alike = fmean(sweep.pairs_right for sweep in each)
+    total, others = sum(its.pairs for its in each), _percent(rest.pairs_right)
+    return (
+        f"One sweep of {most.source} has {most.pairs} of the {total} pairs, "
+        f"{most.pairs_right:.1%} of them\nright; without it {others} are right, and "
+        f"with every sweep weighing the same {alike:.1%},\nleave-one-source-out."
+    )
 
 
 def _differences(done: Study) -> str:

@@ -25,6 +25,7 @@ COLUMNS = (
     "id", "source", "status", "gpu", "gpus", "stack", "layout", "measured_s",
     "predicted_s", "in_sample", "without_group", "without_source", "inside",
     "measured_gib", "predicted_gib", "memory_error", "counter", "verdict", "oom",
+    "counted",
 )  # fmt: skip
 
 
@@ -144,7 +145,7 @@ def _cells(inside: Outcome, group: Outcome, source: Outcome) -> list[object]:
         _short(group.step_error), _short(source.step_error), held,
         _short(inside.measured_memory_gib), _short(inside.predicted_memory_gib),
         _short(inside.memory_error), inside.memory_counter, inside.verdict,
-        int(inside.oom),
+        int(inside.oom), int(counts(inside)),
     ]  # fmt: skip
 
 

@@ -132,11 +132,12 @@ def likeliest_factor(logs: Floats, spread: Spread) -> float:
 def other_factor(jobs: Sequence[tuple[float, int]], spread: Spread) -> float:
     """Log of the factor of a job that was not measured.
 
-    The best guess of what the source has of its own. No job pulls by more than the
-    spread of jobs, and a mean within half its standard error pulls nothing::
+    The best guess of what the source has of its own, shrunk as by James and Stein. No
+    job pulls by more than the spread of jobs, and a mean within its standard error
+    pulls nothing::
 
         x = mean of clip(a, -job, job) by weights w,    w = 1 / (job^2 + row^2 / n)
-        s = x min(source^2 / (source^2 + v), max(1 - v / (2 x)^2, 0)),    v = 1 / sum(w)
+        s = x min(source^2 / (source^2 + v), max(1 - v / x^2, 0)),    v = 1 / sum(w)
 
     Args:
         jobs: Log of the factor, and rows, of each measured job. [1]
@@ -151,5 +152,5 @@ def other_factor(jobs: Sequence[tuple[float, int]], spread: Spread) -> float:
     capped = np.clip([log for log, _ in jobs], -spread.job, spread.job)
     mean, noise = float(np.average(capped, weights=weights)), 1 / sum(weights)
     kept = spread.source**2 / (spread.source**2 + noise)
-    told = 1 - noise / (2 * mean) ** 2 if mean else 0.0
+    told = 1 - noise / mean**2 if mean else 0.0
     return mean * max(min(kept, told), 0.0)

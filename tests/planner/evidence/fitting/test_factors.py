@@ -60,15 +60,21 @@ def test_rows_that_differ_are_pulled_to_one() -> None:
 
 
 def test_another_job_takes_the_share_of_its_source() -> None:
-    """v = 0.05, kept = 0.01 / 0.06 below 1 - 0.05 / 0.16."""
+    """v = 0.05 / 4, kept = 0.01 / 0.0225 below 1 - 0.0125 / 0.04."""
     wide = Spread(source=0.1, job=0.2, row=0.1)
-    assert other_factor([(0.2, 1)], wide) == pytest.approx(0.2 / 6)
-    assert other_factor([(9.0, 1)], wide) == pytest.approx(0.2 / 6)
+    share = 0.2 * 0.01 / 0.0225
+    assert other_factor([(0.2, 1)] * 4, wide) == pytest.approx(share)
+    assert other_factor([(9.0, 1)] * 4, wide) == pytest.approx(share)
     assert other_factor([], wide) == 0.0
 
 
-def test_what_lies_within_half_an_error_moves_no_other_job() -> None:
-    assert other_factor([(0.11, 1)], SPREAD) == 0.0
+def test_one_job_alone_moves_no_other_job() -> None:
+    """It may be the job's own: its pull ends at job, and sqrt(v) is more."""
+    assert other_factor([(9.0, 100)], SPREAD) == 0.0
+
+
+def test_what_lies_within_an_error_moves_no_other_job() -> None:
+    assert other_factor([(0.1, 1), (0.12, 1)], SPREAD) == 0.0
     assert other_factor([(0.1, 9), (-0.1, 9)], SPREAD) == 0.0
 
 
