@@ -1,4 +1,4 @@
-"""Growth of a search with GPUs and with layers: one job, scaled."""
+"""Growth of a search with GPUs, layers and experts: one job, scaled."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +34,14 @@ LAYERS = Axis(
     ("model.num_hidden_layers={value}",),
 )
 """A model of one width and more and more layers on 1,024 H100."""
-AXES = {axis.name: axis for axis in (GPUS, LAYERS)}
+EXPERTS = Axis(
+    "experts",
+    OWN / "growth-experts.yaml",
+    (8, 16, 32, 64, 128, 256, 512),
+    ("model.num_experts={value}",),
+)
+"""A model of 48 layers, 8 experts a token, and more and more experts on 1,024 H100."""
+AXES = {axis.name: axis for axis in (GPUS, LAYERS, EXPERTS)}
 PER_NODE = 8
 """GPUs of a node, and GPUs for each sequence of a batch. [1]"""
 FITTED = {

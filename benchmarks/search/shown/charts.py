@@ -48,7 +48,7 @@ def write_charts(cases: Sequence[Row], growth: Sequence[Row]) -> None:
         with _figure("gap.svg", len({row["job"] for row in curves})) as panels:
             _gaps(panels, curves)
     if growth:
-        with _figure("growth.svg", 4) as panels:
+        with _figure("growth.svg", 2 * len(AXES)) as panels:
             _growth(panels, growth)
 
 
@@ -93,10 +93,9 @@ def _curve(axes: Axes, series: Sequence[Point], space: str) -> None:
 
 
 def _growth(panels: list[Axes], rows: Sequence[Row]) -> None:
-    """Times above, memory and candidates below; GPUs left, layers right."""
-    for column, name in enumerate(AXES):
+    """A row for each quantity: times left, memory and candidates right."""
+    for name, times, sizes in zip(AXES, panels[::2], panels[1::2], strict=True):
         along = [row for row in rows if row["along"] == name]
-        times, sizes = panels[column], panels[column + 2]
         _line(times, along, "first plan", lambda row: row.get("first_plan_s"))
         _line(times, along, "proof", lambda row: row.get("proof_s"))
         _line(times, along, "whole search", lambda row: row.get("search_s"))
