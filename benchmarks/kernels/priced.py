@@ -20,7 +20,7 @@ from planner.cost.network.collectives import (
     cluster_fabric,
     dispatch_time,
 )
-from planner.cost.time.experts import parts_reached
+from planner.cost.routing import parts_reached
 from planner.models.layers.blocks import Moe
 
 CASTS = {"bf16": (0.0, 0), "fp8": (5.0, 2), "nvfp4": (2.5625, 1)}

@@ -1,11 +1,12 @@
-"""Load of the busiest expert rank: uneven routing of tokens to experts."""
+"""Routing of tokens to experts: ranks that a token reaches, load of the busiest."""
 
 from functools import lru_cache
+from math import comb
 from statistics import NormalDist
 
 import numpy as np
 
-from planner.cost.meshes import Floats, Meshes
+from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.pricing import Pricing
 from planner.models.layers.blocks import Moe
 
@@ -77,3 +78,62 @@ def largest(most: int) -> Floats:
     deviate = NormalDist().inv_cdf
     each = [deviate((n - 0.375) / (n + 0.25)) for n in range(1, most + 1)]
     return np.array([0.0, *each])
+
+
+def parts_reached(ffn: Moe, parts: Ints) -> Floats:
+    """Mean number of other parts of the experts that a token's k distinct ones hit.
+
+    ``(n - 1) (1 - P)`` with P the chance to miss a part, for even routing. Free
+    routing draws from all E experts. Routing limited to M of G groups draws from
+    ``S = M E / G``. A part that lies in one group is in these M times in G. A part of
+    g groups has j of them chosen as in a draw without replacement. Parts that groups
+    do not tile are taken under free routing, which reaches more parts.
+
+    Args:
+        ffn: Routed experts.
+        parts: Equal parts of the experts: ranks, or domains. [1], shape (meshes,)
+
+    Returns:
+        Parts beside a token's own. [1], shape (meshes,)
+
+    References:
+        DeepSeek-V2, arXiv:2405.04434, section 2.2.2: device-limited routing.
+    """
+    held, k = ffn.experts / parts, ffn.top_k
+    missed = _missed(ffn.experts, held, k)
+    if ffn.groups > 1:
+        groups, chosen = ffn.groups, ffn.top_groups
+        pool = chosen * ffn.experts // groups
+        within = 1.0 - chosen / groups * (1.0 - _missed(pool, held, k))
+        missed = np.where(parts % groups == 0, within, missed)
+        several = (groups % parts == 0) & (parts < groups)
+        missed = np.where(several, _missed_groups(ffn, parts), missed)
+    reached: Floats = (parts - 1) * (1.0 - missed)
+    return reached
+
+
+def _missed(experts: float, held: Floats, drawn: int) -> Floats:
+    """Chance that distinct experts of a pool all lie outside those held. [1].
+
+    ``prod_{i < k} (1 - held / (E - i))``.
+    """
+    missed = np.ones(len(held))
+    for already in range(drawn):
+        missed = missed * np.maximum(1.0 - held / (experts - already), 0.0)
+    return missed
+
+
+def _missed_groups(ffn: Moe, parts: Ints) -> Floats:
+    """Chance to miss a part of ``g = G / n`` whole groups, of which j are chosen. [1].
+
+    ``sum_j C(g, j) C(G - g, M - j) / C(G, M) prod_{i < k} (1 - j (E / G) / (S - i))``.
+    """
+    groups, chosen = ffn.groups, ffn.top_groups
+    pool, each = chosen * ffn.experts // groups, ffn.experts // groups
+    missed = np.zeros(len(parts))
+    for mine in range(chosen + 1):
+        ways = [comb(g, mine) * comb(groups - g, chosen - mine) for g in range(groups)]
+        share = np.array(ways)[groups // parts % groups] / comb(groups, chosen)
+        held = np.full(len(parts), float(mine * each))
+        missed = missed + share * _missed(pool, held, ffn.top_k)
+    return missed

@@ -7,6 +7,7 @@ import numpy as np
 from planner.cost.kernels import ELEMENT, NARROW, is_unfused
 from planner.cost.memory.attention_columns import key_share, repeated_columns
 from planner.cost.memory.context_buffers import context_buffers
+from planner.cost.memory.dispatched_bytes import dispatched_bytes
 from planner.cost.memory.eager_bytes import replayed_block
 from planner.cost.memory.recompute_modules import (
     ATTENTION_TENSORS,
@@ -14,6 +15,7 @@ from planner.cost.memory.recompute_modules import (
     rebuilt,
     runs_norm_again,
 )
+from planner.cost.memory.tokens import sequence_split, tokens
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.adapters import (
     adapter_widths,
@@ -25,7 +27,6 @@ from planner.cost.parameters.magnitudes import kept_weight_bytes
 from planner.cost.parameters.weights import keeps_quantised, linear_weights
 from planner.cost.pricing import Pricing
 from planner.cost.routing import imbalance
-from planner.cost.workload import Workload
 from planner.models.layers.blocks import LayerKind, Mlp, Moe, ScanBlock
 from planner.models.layers.parts import SavedTensor
 from planner.specs.layouts.recompute import RecomputeKind
@@ -48,31 +49,6 @@ NARROW_INPUTS = frozenset(
     }
 )
 """Inputs of GEMMs, which a linear below half precision keeps in its format."""
-
-
-def tokens(workload: Workload, meshes: Meshes) -> Floats:
-    """Tokens of the longest micro-batch of a rank before tensor splits, ``b s / c``.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
-    Returns:
-        Tokens. [token], shape (meshes,)
-    """
-    return meshes.micro_batch * workload.training.longest_row / meshes.cp
-
-
-def sequence_split(meshes: Meshes) -> Floats:
-    """Share of the tokens outside tensor-parallel regions: 1/t with sp, else 1.
-
-    Args:
-        meshes: Any meshes.
-
-    Returns:
-        The share. [1], shape (meshes,)
-    """
-    return np.where(meshes.sp > 0, 1.0 / meshes.tp, 1.0)
 
 
 def expert_tokens(
@@ -184,6 +160,7 @@ def counted_bytes(
         total += (meshes.zero == 0) * ELEMENT * linear_weights(layer, meshes)
     if not kind.rebuilds_layer and is_frozen(workload, layer):
         total += kept_weight_bytes(workload, layer, meshes)
+    total += dispatched_bytes(workload, layer, kind, meshes)
     return total + _beside_bytes(workload, layer, kind, meshes)
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.cost.kernels import ELEMENT
-from planner.cost.memory.activations import sequence_split, tokens
 from planner.cost.memory.chance import multiple
 from planner.cost.memory.communicators import communication_bytes
 from planner.cost.memory.eager_bytes import is_replayed
+from planner.cost.memory.tokens import sequence_split, tokens
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.magnitudes import norm_bytes
 from planner.cost.parameters.quantised import dequantised_bytes, gather_width

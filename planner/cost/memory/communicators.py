@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hardware.nccl import CommunicatorMemory, nccl
 from planner.cost import meshes as axes
 from planner.cost.kernels import ELEMENT
-from planner.cost.memory.activations import tokens
+from planner.cost.memory.tokens import tokens
 from planner.cost.meshes import Floats, Groups, Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from planner.cost import meshes as axes
-from planner.cost.memory.activations import expert_tokens, sequence_split
+from planner.cost.memory.activations import expert_tokens
+from planner.cost.memory.tokens import sequence_split
 from planner.cost.meshes import Floats, Groups, Meshes, Number
 from planner.cost.network import collectives as wire
 from planner.cost.network.collectives import Fabric

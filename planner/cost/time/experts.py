@@ -1,13 +1,11 @@
 """Time of routed experts beside their products: exchanges, waits and launches."""
 
-from math import comb
-
 import numpy as np
 
 from planner.cost.kernels import ELEMENT, NARROW
-from planner.cost.meshes import Floats, Ints
+from planner.cost.meshes import Floats
 from planner.cost.network import collectives as wire
-from planner.cost.routing import imbalance
+from planner.cost.routing import imbalance, parts_reached
 from planner.cost.time.columns import Context
 from planner.models.layers.blocks import LayerKind, Moe
 
@@ -69,65 +67,6 @@ def _once_each(context: Context, ffn: Moe, rows: Floats, token: float) -> Floats
     crossing = token * rows * parts_reached(ffn, group.domains)
     pairs = links.network.p2p_efficiency
     return wire.dispatch_time(links, token * copies, crossing, group, pairs)
-
-
-def parts_reached(ffn: Moe, parts: Ints) -> Floats:
-    """Mean number of other parts of the experts that a token's k distinct ones hit.
-
-    ``(n - 1) (1 - P)`` with P the chance to miss a part, for even routing. Free
-    routing draws from all E experts. Routing limited to M of G groups draws from
-    ``S = M E / G``. A part that lies in one group is in these M times in G. A part of
-    g groups has j of them chosen as in a draw without replacement. Parts that groups
-    do not tile are taken under free routing, which reaches more parts.
-
-    Args:
-        ffn: Routed experts.
-        parts: Equal parts of the experts: ranks, or domains. [1], shape (meshes,)
-
-    Returns:
-        Parts beside a token's own. [1], shape (meshes,)
-
-    References:
-        DeepSeek-V2, arXiv:2405.04434, section 2.2.2: device-limited routing.
-    """
-    held, k = ffn.experts / parts, ffn.top_k
-    missed = _missed(ffn.experts, held, k)
-    if ffn.groups > 1:
-        groups, chosen = ffn.groups, ffn.top_groups
-        pool = chosen * ffn.experts // groups
-        within = 1.0 - chosen / groups * (1.0 - _missed(pool, held, k))
-        missed = np.where(parts % groups == 0, within, missed)
-        several = (groups % parts == 0) & (parts < groups)
-        missed = np.where(several, _missed_groups(ffn, parts), missed)
-    reached: Floats = (parts - 1) * (1.0 - missed)
-    return reached
-
-
-def _missed(experts: float, held: Floats, drawn: int) -> Floats:
-    """Chance that distinct experts of a pool all lie outside those held. [1].
-
-    ``prod_{i < k} (1 - held / (E - i))``.
-    """
-    missed = np.ones(len(held))
-    for already in range(drawn):
-        missed = missed * np.maximum(1.0 - held / (experts - already), 0.0)
-    return missed
-
-
-def _missed_groups(ffn: Moe, parts: Ints) -> Floats:
-    """Chance to miss a part of ``g = G / n`` whole groups, of which j are chosen. [1].
-
-    ``sum_j C(g, j) C(G - g, M - j) / C(G, M) prod_{i < k} (1 - j (E / G) / (S - i))``.
-    """
-    groups, chosen = ffn.groups, ffn.top_groups
-    pool, each = chosen * ffn.experts // groups, ffn.experts // groups
-    missed = np.zeros(len(parts))
-    for mine in range(chosen + 1):
-        ways = [comb(g, mine) * comb(groups - g, chosen - mine) for g in range(groups)]
-        share = np.array(ways)[groups // parts % groups] / comb(groups, chosen)
-        held = np.full(len(parts), float(mine * each))
-        missed = missed + share * _missed(pool, held, ffn.top_k)
-    return missed
 
 
 def shown_exchange(context: Context, dealt: Floats, passes: Floats) -> Floats:

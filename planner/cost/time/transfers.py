@@ -4,7 +4,7 @@ import numpy as np
 
 from planner.cost import meshes as axes
 from planner.cost.kernels import ELEMENT
-from planner.cost.memory.activations import sequence_split
+from planner.cost.memory.tokens import sequence_split
 from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.network import collectives as wire
 from planner.cost.parameters.data_groups import DataGroups, gather_time, scatter_time

@@ -181,8 +181,8 @@ def recipe_settings(software: SoftwareBlock, framework: Framework) -> Recipe:
         framework: The stack. [-]
 
     Returns:
-        The recipe with the row's loss, gradients, master weights, moments and formats
-        of kept activations. [-]
+        The recipe with the row's loss, gradients, master weights, moments, formats of
+        kept activations and workspaces. [-]
     """
     known, recipe = words(), _with_options(software, _with_loss(software, framework))
     gradients = software.gradients
@@ -200,7 +200,23 @@ def recipe_settings(software: SoftwareBlock, framework: Framework) -> Recipe:
         state_bits=known.moments.get(software.moments or "", recipe.state_bits),
         fp8_primary=recipe.fp8_primary if primary is None else primary,
         formats_kept=recipe.formats_kept | _narrow_activations(software),
+        workspace_mib=_workspaces(software, framework),
     )
+
+
+def _workspaces(software: SoftwareBlock, framework: Framework) -> dict[str, float]:
+    """Workspaces of the matrix libraries, by GPU architecture. [MiB].
+
+    The room's own where a run need not repeat itself: no variable of cuBLAS is set.
+    """
+    if software.deterministic is not False:
+        return framework.recipe.workspace_mib
+    return _room_of(framework).recipe.workspace_mib
+
+
+def _room_of(framework: Framework) -> Framework:
+    """The framework on its default stack."""
+    return next(room for room in FRAMEWORKS if room.name == framework.name)
 
 
 def _narrow_activations(software: SoftwareBlock) -> dict[str, float]:
@@ -225,8 +241,8 @@ def _with_loss(software: SoftwareBlock, framework: Framework) -> Framework:
     chosen = read_options(framework.name)["loss"][word].recipe
     recipe = chosen.on(framework.recipe)
     if chosen.logits_bytes is None:
-        room = next(its for its in FRAMEWORKS if its.name == framework.name)
-        recipe = replace(recipe, logits_bytes=room.recipe.logits_bytes)
+        whole = _room_of(framework).recipe.logits_bytes
+        recipe = replace(recipe, logits_bytes=whole)
     return replace(framework, recipe=recipe)
 
 

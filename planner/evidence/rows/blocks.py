@@ -262,7 +262,8 @@ class SoftwareBlock(_Words):
     allocator: Literal["segments", "expandable"] | None = None
     deterministic: bool | None = None
     vboost: bool | None = None
-    loss: Literal["eager", "compiled", "chunked", "fused"] | None = None
+    loss: Literal["eager", "compiled", "chunked", "fused", "fused-te"] | None = None
+    """Kernels of the loss; ``fused-te`` are those of TransformerEngine."""
     outputs: Literal["freed", "kept"] | None = None
     lengths: Literal["cut", "below"] | None = None
     """Sequences have ``seq_len`` tokens, or lengths below, padded to the longest."""

@@ -50,14 +50,16 @@ RECIPE = Recipe(
     reduces_units=True,
     overlap_buffers=8,
     optimizer_kernel="fused-fp32",
-    workspace_mib={"ampere": 12, "hopper": 64, "blackwell": 64},
+    workspace_mib={"ampere": 20, "hopper": 96, "blackwell": 96},
     source="Megatron-LM docs/user-guide/features/dist_optimizer.md (6 + 12/d "
     "bytes a parameter with fp32 main gradients, 4 + 16/d with fp16 ones and "
     "their fp32 copy; ZeRO-2 and 3 as Megatron-FSDP shards them) and "
     "megatron/training/theoretical_memory_usage.py; cached dummy weight "
     "gradients: TransformerEngine's fused weight-gradient accumulation; loss: "
     "core/tensor_parallel/cross_entropy.py works in place, 16-bit logits and one "
-    "fp32 copy; workspaces: cuBLAS and TransformerEngine, 32 MiB each from Hopper on; "
+    "fp32 copy; workspaces: one of cuBLAS for each thread that multiplies, forward's "
+    "and autograd's (PyTorch aten/src/ATen/cuda/CublasHandlePool.cpp), 8 MiB or from "
+    "Hopper on 32, and one of TransformerEngine, 4 or 32 MiB; "
     "resume: Megatron-LM issues 1509 and 2339 and Megatron-Bridge pull request 4936, "
     "the moments are loaded beside those of the optimizer; ZeRO-2 and 3: Megatron-LM "
     "issue 6314, a bucket of whole main gradients; overlap buffers: "

@@ -70,8 +70,7 @@ class Recipe:
     fp8_primary: bool = False
     """The quantised weights replace the bf16 ones (``fp8_param_gather``)."""
     live_parameters: float | None = None
-    """Parameters whole at one time under ZeRO-3 where linears are gathered one by
-    one; none: whole layers are. [1]"""
+    """Parameters whole at one time under ZeRO-3; none: whole layers are. [1]"""
     reduced_parameters: float | None = None
     """Parameters in one bucket of gradients, a buffer of its own from ZeRO-1 on;
     none: a layer under ZeRO-3, and no buffer below. [1]"""
@@ -98,8 +97,7 @@ class Recipe:
     workspace_mib: dict[str, float] = field(default_factory=dict)
     """Workspaces of the matrix libraries, by GPU architecture. [MiB]"""
     replay: ReplayPolicy = "none"
-    """Precision policy whose eager operators are replayed for activations; ``none``
-    where formulas count them. [text]"""
+    """Precision policy of replayed operators; ``none``: formulas count. [text]"""
     fp16_replay: ReplayPolicy = "none"
     """Policy in place of ``replay`` in fp16 where no part is frozen. [text]"""
     loss: LossForm = "hf"
@@ -128,17 +126,17 @@ class Recipe:
     lengths: Lengths = "cut"
     """Sequences have the job's length, or lengths spread evenly below it. [text]"""
     stops_early: bool = False
-    """Recomputation of a whole layer ends with the last tensor that its backward
-    needs: the product at its end does not run again (PyTorch without reentrance)."""
+    """A recomputed layer leaves out its last product (PyTorch without reentrance)."""
     split_logits_bytes: float | None = None
     """Bytes per logit where tensor ranks share the vocabulary; none: as whole. [B]"""
     plain_logits_bytes: float | None = None
-    """Bytes per logit of models whose feed-forward layers have no gate; none: as all
-    others. [B]"""
+    """Bytes per logit of models without gates; none: as all others. [B]"""
     copies_inputs: bool = False
     """Over tensor ranks every linear keeps a copy of its input. [-]"""
     cp_repeats_kv: bool = False
     """Context ranks exchange keys and values copied for every query head."""
+    keeps_dispatched: bool = False
+    """A recomputed layer sends no token again: what came in and went back stays."""
     modules: dict[str, RecomputeModule] = field(default_factory=dict)
     """Modules of a layer that may be recomputed in any combination."""
 
@@ -286,6 +284,8 @@ class RecipeOverrides(BaseModel):
     """Over tensor ranks every linear keeps a copy of its input."""
     cp_repeats_kv: bool | None = None
     """Context ranks exchange keys and values copied for every query head."""
+    keeps_dispatched: bool | None = None
+    """A recomputed layer sends no token again: what came in and went back stays."""
 
     def on(self, recipe: Recipe) -> Recipe:
         """A recipe with these overrides.

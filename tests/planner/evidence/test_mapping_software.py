@@ -246,3 +246,26 @@ def test_the_activation_of_a_dense_model_is_its_mlps(
     )
     kind = case_of(row).workload.framework.recipe.kind("selective-modules")
     assert {"activation", "expert_activation"} - kind.keeps.keys() == {dropped}
+
+
+@pytest.mark.parametrize(
+    ("loss", "logits"), [("fused", 10.0), ("fused-te", 6.0), ("eager", 6.0)]
+)
+def test_megatrons_own_fused_loss_holds_a_softmax_more(
+    make_row: MakeRow, loss: str, logits: float
+) -> None:
+    """Inductor makes the gradient in a new fp32 buffer beside the softmax."""
+    job = {"framework": "Megatron-LM core_v0.14"}
+    case = case_of(make_row(job=job, software={"loss": loss}))
+    assert case.workload.framework.recipe.logits_bytes == logits
+
+
+@pytest.mark.parametrize(("repeats", "mebibytes"), [(True, 68), (False, 20)])
+def test_a_run_that_repeats_itself_sets_cublas_workspaces(
+    make_row: MakeRow, *, repeats: bool, mebibytes: float
+) -> None:
+    """Two threads with 32 MiB each where a variable says so, else with 8 MiB."""
+    job = {"framework": "Megatron-LM (CI)"}
+    case = case_of(make_row(job=job, software={"deterministic": repeats}))
+    recipe = case.workload.framework.recipe
+    assert recipe.workspace_mib["ampere"] == mebibytes

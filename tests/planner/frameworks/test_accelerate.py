@@ -180,7 +180,7 @@ def test_an_unknown_loss_names_the_known_ones() -> None:
 
 
 def test_a_setting_of_another_room_is_no_key() -> None:
-    spec = {"framework": "megatron", "stack": {"loss": "liger"}}
+    spec = {"framework": "megatron", "stack": {"outputs": "kept"}}
     fields = {
         "model": "llama-3.1-8b",
         "cluster": "dgx-a100-1-node",

@@ -189,7 +189,16 @@ def _numbers(brief: Brief) -> list[Argument]:
                 formats.gradients == "bf16" and precision != "fp16",
             ),
         ),
+        *_loss(brief),
     ]
+
+
+def _loss(brief: Brief) -> list[Argument]:
+    """Options of the loss that is compiled into few kernels."""
+    if brief.spec.stack.get("loss") != "fused":
+        return []
+    option = "--cross-entropy-loss-fusion"
+    return [(option, True), ("--cross-entropy-fusion-impl", "native")]
 
 
 def _alone(brief: Brief) -> bool:

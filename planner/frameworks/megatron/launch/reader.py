@@ -28,6 +28,8 @@ STACK = {"blockwise": "blockwise", "tensorwise": "current", "delayed": "delayed"
 """The stack's fp8 recipe by --fp8-recipe; mxfp8 is a precision. [text]"""
 MOMENTS = {"bf16": 16, "fp16": 16, "fp8": 8}
 """Width of the moments by --exp-avg-dtype. [bit]"""
+IMPLEMENTATION = "cross_entropy_fusion_impl"
+"""Argument of the kernels of a fused loss: Megatron's own or TransformerEngine's."""
 TRAINED = frozenset(
     {
         "global_batch_size",
@@ -46,6 +48,8 @@ TRAINED = frozenset(
         "overlap_grad_reduce",
         "overlap_param_gather",
         "tp_comm_overlap",
+        "cross_entropy_loss_fusion",
+        IMPLEMENTATION,
         "overlap_moe_expert_parallel_comm",
         "moe_token_dispatcher_type",
         "moe_flex_dispatcher_backend",
@@ -330,6 +334,8 @@ def stack_of(its: Given) -> dict[str, Any]:
         found["tp_overlap"] = True
     if its.get("overlap_moe_expert_parallel_comm"):
         found["ep_overlap"] = True
+    if its.get("cross_entropy_loss_fusion") and its.get(IMPLEMENTATION) != "te":
+        found["loss"] = "fused"
     if its.get("moe_enable_deepep") or its.get("moe_token_dispatcher_type") == "flex":
         found["expert_dispatch"] = "deduplicated"
     return found

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from test_stack_physics import context, job, number
 
+from planner.cost.routing import parts_reached
 from planner.cost.time.columns import Context
 from planner.cost.time.experts import (
     expert_exchange,
     expert_waits,
-    parts_reached,
     shown_exchange,
 )
 from planner.models import preset

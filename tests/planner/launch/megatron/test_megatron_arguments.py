@@ -51,6 +51,17 @@ def test_many_plans_are_accepted_to_the_last_word(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_the_compiled_loss_is_written_where_a_job_names_it(version: str) -> None:
+    its = brief()
+    stack = {**its.spec.stack, "loss": "fused"}
+    fused = replace(its, spec=its.spec.model_copy(update={"stack": stack}))
+    words = words_of(fused)
+    assert words[words.index("--cross-entropy-fusion-impl") + 1] == "native"
+    assert parse(words, version)[1] == []
+    assert "--cross-entropy-loss-fusion" not in words_of(its)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -161,6 +161,12 @@ def test_copies_of_the_optimizer_need_the_number_of_ranks() -> None:
         ("--fp8-format e4m3 --fp8-recipe mxfp8", "mxfp8", {}),
         ("--fp4-format e2m1", "nvfp4", {}),
         ("--tp-comm-overlap", "bf16", {"tp_overlap": True}),
+        ("--cross-entropy-loss-fusion", "bf16", {"loss": "fused"}),
+        (
+            "--cross-entropy-loss-fusion --cross-entropy-fusion-impl te",
+            "bf16",
+            {},
+        ),
         (
             "--moe-token-dispatcher-type flex",
             "bf16",
