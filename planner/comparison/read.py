@@ -240,7 +240,8 @@ def _task(
         whole["training"] = {**training, "tokens": question.tokens}
     if spec.phases:
         assert spec.training is not None
-        shared = spec.training.model_dump(mode="json", by_alias=True, exclude_none=True)
+        read = spec.training.model_copy(update={"lengths": workload.training.lengths})
+        shared = read.model_dump(mode="json", by_alias=True, exclude_none=True)
         whole["training"] = shared
     return Task(
         name=entry.name,

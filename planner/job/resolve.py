@@ -10,6 +10,7 @@ from typing import TypeVar
 from hardware.calibration import GpuCalibration
 from hardware.catalog import Cluster
 from hardware.graph.topology import ClusterTopology
+from hardware.reading.documents import beside
 from planner.cost.kernels import attention_curve, is_unfused
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
@@ -36,6 +37,8 @@ from planner.models import (
 from planner.models.likeness import PLANNED_AS
 from planner.specs.frameworks.framework import Framework
 from planner.specs.job import JobSpec
+from planner.specs.lengths import LengthsFile
+from planner.specs.reading.lengths_file import read_lengths
 from planner.specs.reading.read import Fields
 from planner.specs.training import TrainingSpec
 
@@ -90,7 +93,7 @@ def about(file: str) -> Iterator[None]:
 def _resolve(
     spec: JobSpec, file: str, base: Path, own: CalibrationFile | None
 ) -> tuple[Workload, ...]:
-    training = _training(spec)
+    training = _training(spec, base)
     refuse_unknown_words(spec.search)
     model, cluster = look_up(spec, file=file, base=base)
     training = with_tokens(training, model)
@@ -154,15 +157,19 @@ def _with_rows(job: Workload, stack: Fields) -> Fields:
     return with_rows(job.framework.name, stack, job.training, known=flash)
 
 
-def _training(spec: JobSpec) -> TrainingSpec:
-    """The training block; refuses an inference job, which has none."""
+def _training(spec: JobSpec, base: Path) -> TrainingSpec:
+    """The training block with lengths read; refuses an inference job, without one."""
     if spec.training is None:
         raise BadInputError(
             "an inference job trains nothing: planner memory says what it holds",
             field="inference",
             allowed="a training block in its place",
         )
-    return spec.training
+    lengths = spec.training.lengths
+    if not isinstance(lengths, LengthsFile):
+        return spec.training
+    listed = read_lengths(beside(base, lengths.file))
+    return spec.training.model_copy(update={"lengths": listed})
 
 
 def look_up(spec: JobSpec, *, file: str, base: Path) -> tuple[Architecture, Cluster]:

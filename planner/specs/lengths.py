@@ -36,8 +36,8 @@ OUTERMOST = 4.5
 TENTH = NormalDist().inv_cdf(0.9)
 """Deviations above which a tenth lies. [1]"""
 FORMS = (
-    "a list of {length, share}, shares by length, as {256: 0.7, 2048: 0.3}, or "
-    "{median, p90}"
+    "a list of {length, share}, shares by length, as {256: 0.7, 2048: 0.3}, "
+    "{median, p90}, or {file} with a length in each line"
 )
 
 
@@ -72,9 +72,22 @@ class Lognormal(BaseModel):
         return self
 
 
+class LengthsFile(BaseModel):
+    """Lengths that a file lists: a number in each line, or JSON with its ``length``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    file: str = Field(min_length=1)
+    """Path, from the job's own folder on. [text]"""
+
+
+NAMED = (set(Lognormal.model_fields), set(LengthsFile.model_fields))
+"""Fields of the forms that are no lengths. [text]"""
+
+
 def _by_length(value: object) -> object:
     """A mapping of lengths to shares as a list of bars; other forms as they are."""
-    if not isinstance(value, dict) or set(value) <= set(Lognormal.model_fields):
+    if not isinstance(value, dict) or any(set(value) <= form for form in NAMED):
         return value
     if not all(str(key).isdecimal() for key in value):
         unknown = next(key for key in value if not str(key).isdecimal())
@@ -94,7 +107,12 @@ def _whole(bars: tuple[LengthShare, ...]) -> tuple[LengthShare, ...]:
 
 def _form(value: object) -> str:
     """Member of the union that a value is; tags with a bracket name no field."""
-    return "[shares]" if isinstance(value, list | tuple) else "[lognormal]"
+    if isinstance(value, list | tuple):
+        return "[shares]"
+    listed = isinstance(value, LengthsFile) or (
+        isinstance(value, dict) and "file" in value
+    )
+    return "[file]" if listed else "[lognormal]"
 
 
 Histogram = Annotated[
@@ -102,14 +120,16 @@ Histogram = Annotated[
     Field(min_length=1, max_length=MOST_BARS),
     AfterValidator(_whole),
 ]
-Written = tuple[LengthShare, ...] | Lognormal | dict[int, float]
+Written = tuple[LengthShare, ...] | Lognormal | LengthsFile | dict[int, float]
 """Forms in which lengths are written."""
 Lengths = Annotated[
-    Annotated[Histogram, Tag("[shares]")] | Annotated[Lognormal, Tag("[lognormal]")],
+    Annotated[Histogram, Tag("[shares]")]
+    | Annotated[Lognormal, Tag("[lognormal]")]
+    | Annotated[LengthsFile, Tag("[file]")],
     Discriminator(_form),
     BeforeValidator(_by_length, json_schema_input_type=Written),
 ]
-"""Lengths of a data set: a histogram, or a distribution of two figures."""
+"""Lengths of a data set: a histogram, a distribution of two figures, or a file."""
 
 
 def refuse_padding(
@@ -180,16 +200,18 @@ class Draws:
 
 
 @cache
-def draws_of(lengths: Histogram | Lognormal, most: int) -> Draws:
+def draws_of(lengths: Histogram | Lognormal | LengthsFile, most: int) -> Draws:
     """List the lengths of a data set.
 
     Args:
-        lengths: Histogram or distribution. [-]
+        lengths: Histogram or distribution; a file's lengths once they are read. [-]
         most: Length at which texts are cut. [token]
 
     Returns:
         Lengths from 1 token to the cut. [-]
     """
+    if isinstance(lengths, LengthsFile):
+        raise TypeError(f"the lengths of {lengths.file} were not read")
     if isinstance(lengths, Lognormal):
         return _merged(_lognormal(lengths), most)
     total = sum(bar.share for bar in lengths)

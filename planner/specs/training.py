@@ -174,8 +174,8 @@ class TrainingSpec(BaseModel):
     """Mean length of documents packed into a sequence that attend to themselves
     alone; absent: attention spans the sequence. [token]"""
     lengths: Lengths | None = None
-    """Lengths of the data set's texts, which seq_len cuts: a list of {length, share},
-    shares by length, or {median, p90} of a lognormal distribution."""
+    """Lengths of the data set's texts, which seq_len cuts: {length, share} each, shares
+    by length, {median, p90} of a lognormal, or {file} with a length in each line."""
     padding: Padding | None = None
     """Rows are as long as the longest text of their micro-batch (longest, which lengths
     mean unless told), as seq_len (max), or full of several texts (packed)."""

@@ -54,10 +54,10 @@ def _stage_messages(workload: Workload, meshes: Meshes) -> Floats:
 def buffer_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     """Buffers that a framework keeps whatever the split.
 
-    The libraries' workspaces, messages between stages, a bucket of gradients, and
-    TransformerEngine's cached dummy weight gradients. The weight that is dequantised,
-    or the matrices of which magnitudes are norms, unless a replay has them among a
-    block's own bytes.
+    The libraries' workspaces, messages between stages, a bucket of gradients, which
+    ZeRO-3 fills in 16 bits, and TransformerEngine's cached dummy weight gradients. The
+    weight that is dequantised, or the matrices of which magnitudes are norms, unless a
+    replay has them among a block's own bytes.
 
     Args:
         workload: The job.
@@ -76,8 +76,8 @@ def buffer_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     total = total + _stage_messages(workload, meshes)
     if recipe.reduced_parameters is not None:
         bucketed = (meshes.zero == 1) | (meshes.zero == 2)
-        bucket = recipe.gradient_bytes * recipe.reduced_parameters
-        total = total + np.where(bucketed, bucket, 0.0)
+        width = np.where(meshes.zero == 3, ELEMENT, recipe.gradient_bytes * bucketed)
+        total = total + width * recipe.reduced_parameters
     if recipe.dummy_weight_gradients and not workload.training.frozen:
         total = total + np.maximum.reduce(
             [_dummy_weights(kind, meshes) for kind in workload.kinds]
@@ -105,7 +105,9 @@ def layer_buffers(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
 
     References:
         PyTorch FSDP2 as its memory tracker sees it; DeepSpeed's
-        stage3_max_live_parameters and reduce_bucket_size; Megatron-LM issue 6314.
+        stage3_max_live_parameters and reduce_bucket_size, whose buffer stays from the
+        start on (runtime/zero/stage3.py, ipg_bucket_flat_buffer); Megatron-LM issue
+        6314.
     """
     recipe = workload.recipe
     trained = owned.dense + owned.expert
@@ -117,7 +119,9 @@ def layer_buffers(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
         recipe.reduced_parameters,
         np.minimum(largest, trained),
     )
-    each = recipe.gradient_bytes + ELEMENT
+    # A bucket of its own lies among the buffers that stay.
+    bucketed = recipe.reduced_parameters is not None
+    each = recipe.gradient_bytes + ELEMENT * (not bucketed)
     sharded = recipe.gather_bytes * gathered + each * reduced
     inside = ELEMENT * trained * workload.training.optimizer_in_backward
     making = (meshes.zero == 2) & (not recipe.accumulates_unsharded)

@@ -124,7 +124,7 @@ def _recipe(row: Row, rule: StackRule, stacked: Framework) -> Recipe:
         recipe = replace(recipe, logits_bytes=rules().fused_loss.logits_bytes)
     recipe = recipe_settings(row.software, replace(stacked, recipe=recipe))
     if sharding and sharding.kind == "zero3":
-        recipe = _under_deepspeed(recipe)
+        recipe = _under_deepspeed(recipe, row.software.bucket_parameters)
     if re.search(r"\bpure\b", row.job.precision.lower()) and rule.room != "megatron":
         recipe = _pure(recipe)
     if is_wide(row):
@@ -180,12 +180,15 @@ def _pure(recipe: Recipe) -> Recipe:
     ).on(recipe)
 
 
-def _under_deepspeed(recipe: Recipe) -> Recipe:
-    """Recipe with the parameters that DeepSpeed's ZeRO-3 has whole at one time."""
+def _under_deepspeed(recipe: Recipe, bucket: float | None) -> Recipe:
+    """Recipe with the parameters that DeepSpeed's ZeRO-3 has whole at one time.
+
+    Its bucket of gradients has the size that the row states, else DeepSpeed's own.
+    """
     theirs = read_stack("torchtitan", "deepspeed-zero3").recipe
     return RecipeOverrides(
         live_parameters=theirs.live_parameters,
-        reduced_parameters=theirs.reduced_parameters,
+        reduced_parameters=bucket or theirs.reduced_parameters,
         head_stays_whole=theirs.head_stays_whole,
     ).on(recipe)
 

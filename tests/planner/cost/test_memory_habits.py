@@ -206,16 +206,30 @@ def test_zero3_holds_layers_in_their_backward_and_one_in_the_loss() -> None:
 
 
 def test_deepspeed_gathers_linears_within_its_limits() -> None:
-    """Two 8B layers are below 1e9 live parameters; a layer below the 5e8 bucket."""
+    """Two 8B layers are below 1e9 live parameters; a layer below the 5e8 bucket.
+
+    Its gradients are made beside the bucket, which is a buffer that stays.
+    """
     workload = job("deepspeed-zero3", "torchtitan", precision="fp16")
     kind = workload.kinds[0]
     layer = kind.sharded_parameters + kind.replicated_parameters
     meshes = mesh(zero=3, dp=8)
-    assert buffers_of(workload, kind, meshes)[0] == pytest.approx(layer * (4 + 4))
+    assert buffers_of(workload, kind, meshes)[0] == pytest.approx(layer * (4 + 2))
     tight = replace(workload.recipe, live_parameters=1e6, reduced_parameters=1e6)
     small = replace(workload, framework=replace(workload.framework, recipe=tight))
     largest = 2 * 4096 * 14336
-    assert buffers_of(small, kind, meshes)[0] == pytest.approx(largest * (2 + 4))
+    assert buffers_of(small, kind, meshes)[0] == pytest.approx(largest * (2 + 2))
+
+
+@pytest.mark.parametrize(("zero", "each"), [(0, 0), (1, 2), (2, 2), (3, 2)])
+def test_deepspeeds_bucket_is_there_at_every_stage(zero: int, each: int) -> None:
+    """5e8 gradients of 16 bits (runtime/zero/stage3.py, ipg_bucket_flat_buffer)."""
+    workload = job("deepspeed-zero3", "torchtitan", precision="fp16")
+    meshes = mesh(zero=zero, dp=8)
+    recipe = replace(workload.recipe, reduced_parameters=None)
+    plain = replace(workload, framework=replace(workload.framework, recipe=recipe))
+    more = buffer_bytes(workload, meshes) - buffer_bytes(plain, meshes)
+    assert more.item() == each * 5e8
 
 
 def test_the_root_of_fsdp2_is_whole() -> None:

@@ -1,0 +1,192 @@
+"""Memory error with and without a software fact: ``python -m ...memory_ablation``.
+
+Every row with a measured peak is priced as its stack stands, and again with one fact of
+the stack taken back to what was priced before. Nothing is fitted.
+"""
+
+import argparse
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean, median
+
+from joblib import Parallel, delayed
+
+from planner.evidence.accuracy.price import described, price_case
+from planner.evidence.accuracy.summary import is_v100
+from planner.evidence.mapping.case import Case
+from planner.evidence.mapping.cases import case_of
+from planner.evidence.rows.rows import Row, read_rows
+from planner.evidence.rows.unsupported import UnsupportedError
+from planner.specs.frameworks.framework import Recipe
+
+HERE = Path(__file__).parent
+PAGE = HERE / "memory_ablation.md"
+MOVED = 0.001
+"""Change of a source's median error from which the page lists it. [1]"""
+ONE_THREAD = {"ampere": 12.0, "hopper": 64.0, "blackwell": 64.0}
+"""Workspaces of cuBLAS's one thread and of TransformerEngine. [MiB]"""
+Errors = dict[str, float]
+"""Median of |predicted / measured - 1| by source. [1]"""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One fact of a stack's memory.
+
+    Attributes:
+        name: The fact. [text]
+        source: Code that shows it. [text]
+        motives: Sources of rows because of which it was looked for. [text]
+        room: Framework whose stacks have it. [text]
+        without: Recipe of a stack, by its name, without the fact. [-]
+    """
+
+    name: str
+    source: str
+    motives: tuple[str, ...]
+    room: str
+    without: Callable[[Recipe, str], Recipe]
+
+
+def _eager_loss(recipe: Recipe, stack: str) -> Recipe:
+    compiled = recipe.logits_bytes == 10 and stack not in OLD
+    return replace(recipe, logits_bytes=6) if compiled else recipe
+
+
+OLD = ("megatron-2021", "megatron-2022", "megatron-deepspeed")
+"""Stacks with a loss of 10 B a logit before there was a compiled one. [text]"""
+FACTS = (
+    Fact(
+        "Megatron's fused loss makes its gradient in a new fp32 buffer",
+        "megatron/core/fusions/fused_cross_entropy.py under Inductor of PyTorch 2.13.0",
+        ("mlperf-v5.1",),
+        "megatron",
+        _eager_loss,
+    ),
+    Fact(
+        "cuBLAS has a workspace for each of two threads",
+        "PyTorch CublasHandlePool.cpp; CUBLAS_WORKSPACE_CONFIG of Megatron-LM's tests",
+        ("megatron-ci",),
+        "megatron",
+        lambda recipe, _: replace(recipe, workspace_mib=ONE_THREAD),
+    ),
+    Fact(
+        "Liger's loss has its logits freed before the backward",
+        "transformers trainer.py, compute_loss; Liger-Kernel ops/cross_entropy.py",
+        ("halo-b300",),
+        "accelerate",
+        lambda recipe, stack: (
+            replace(recipe, logits_bytes=8) if stack == "hf-liger" else recipe
+        ),
+    ),
+    Fact(
+        "a recomputed layer of experts sends no token again",
+        "github:whitecircle/halo src/distributed/expert_parallel, _gc_dispatch",
+        ("halo-b300",),
+        "accelerate",
+        lambda recipe, _: replace(recipe, keeps_dispatched=False),
+    ),
+)
+
+
+def _without(case: Case, fact: Fact) -> Case:
+    """The case on a stack that lacks a fact."""
+    framework = case.workload.framework
+    if framework.name != fact.room:
+        return case
+    recipe = fact.without(framework.recipe, case.stack)
+    framework = replace(framework, recipe=recipe)
+    return replace(case, workload=replace(case.workload, framework=framework))
+
+
+def _errors_of(row: Row) -> tuple[str, list[float]] | None:
+    """Source of a row, and its error with all facts and without each. [1]."""
+    try:
+        case = case_of(row)
+    except UnsupportedError:
+        return None
+    known = described(case)
+    if not known.counted or is_v100(known) or not case.measured.memory_gib:
+        return None
+    cases = [case, *(_without(case, fact) for fact in FACTS)]
+    found = [price_case(each).memory_error for each in cases]
+    errors = [error for error in found if error is not None]
+    return (row.source_key, errors) if len(errors) == len(found) else None
+
+
+def medians(rows: Sequence[Row], workers: int) -> list[Errors]:
+    """Median error by source, with all facts and then without each.
+
+    Args:
+        rows: As read. [-]
+        workers: Processes. [1]
+
+    Returns:
+        One mapping for all facts, and one for each fact taken out. [1]
+    """
+    priced = Parallel(n_jobs=workers, batch_size=16)(
+        delayed(_errors_of)(row) for row in rows if row.spec is None
+    )
+    by_source: dict[str, list[list[float]]] = defaultdict(list)
+    for source, errors in filter(None, priced):
+        by_source[source].append(errors)
+    return [
+        {
+            source: median(abs(row[which]) for row in each)
+            for source, each in sorted(by_source.items())
+        }
+        for which in range(len(FACTS) + 1)
+    ]
+
+
+def page(whole: Errors, without: Sequence[Errors]) -> str:
+    """The table of all facts, by source.
+
+    Args:
+        whole: Errors with every fact. [1]
+        without: Errors without each fact, in order. [1]
+
+    Returns:
+        Markdown. [text]
+    """
+    lines = [
+        "# Facts of stacks' memory, each taken out",
+        "",
+        "    python -m benchmarks.accuracy.memory_ablation",
+        "",
+        "Median error of memory peaks by source; nothing is fitted. Listed are sources",
+        "whose median a fact moves by 0.1 points; `*` marks those for which it was",
+        "looked for.",
+    ]
+    for fact, errors in zip(FACTS, without, strict=True):
+        lines += ["", f"## {fact.name}", "", f"Source: {fact.source}.", ""]
+        lines += ["| source | with | without |", "|---|---|---|"]
+        lines += _table(fact, whole, errors)
+    return "\n".join(lines) + "\n"
+
+
+def _table(fact: Fact, whole: Errors, errors: Errors) -> Iterator[str]:
+    for name, error in whole.items():
+        if abs(error - errors[name]) >= MOVED:
+            mark = "*" if name in fact.motives else ""
+            yield f"| {name}{mark} | {error:.1%} | {errors[name]:.1%} |"
+    means = (fmean(each.values()) for each in (whole, errors))
+    with_, without = means
+    yield f"| average of all sources | {with_:.1%} | {without:.1%} |"
+
+
+def main() -> None:
+    """Price and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=Path, default=HERE / "rows")
+    parser.add_argument("--workers", type=int, default=-1)
+    parser.add_argument("--out", type=Path, default=PAGE)
+    given = parser.parse_args()
+    whole, *without = medians(read_rows([given.rows]).rows, given.workers)
+    given.out.write_text(page(whole, without))
+
+
+if __name__ == "__main__":
+    main()
