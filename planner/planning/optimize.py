@@ -9,6 +9,7 @@ from planner.frameworks.sanity import compared
 from planner.job.expressible import refuse_inexpressible
 from planner.job.variants import variants
 from planner.planning.fastest import FOR_THE_LIMIT, no_safe_plan, plain_optimum
+from planner.planning.given_back import given_back
 from planner.planning.idle import why_idle
 from planner.planning.infeasible import infeasibility
 from planner.planning.layouts import found_layout
@@ -68,7 +69,8 @@ def optimize(
         robust: Admit a layout only if its probability of running out of memory is at
             most the job's limit, and put the simplest plan first that ties with the
             fastest; status, bound and objective stay those of the fastest admitted.
-        beside: With robust, search the plain optimum, too, in what time is left.
+        beside: With robust, search the plain optimum and the price of free memory,
+            too, in what time is left.
         known_s: A step time that is reachable already: slower plans are not sought.
             Without a plan, the status optimal says that no plan is as fast. [s]
         tolerance: Stop when no plan can be faster than the best by more; the status
@@ -116,7 +118,11 @@ def optimize(
     found = _result(outcomes, contenders, top=top, robust=robust, spare=spare)
     if not beside:
         return found
-    return _with_fastest(found, workloads, contenders, whole, known)
+    found = _with_fastest(found, workloads, contenders, whole, known)
+    if not (contenders and workloads[0].aim.is_step):
+        return found
+    prices = given_back(workloads, contenders, found.search.work, whole, known)
+    return found.model_copy(update={"given_back": prices})
 
 
 def _with_fastest(
