@@ -63,13 +63,22 @@ def given_back(
         return ()
     room = workloads[0].room / GIB
     known = _Known(contenders[0], work, stop.within(PART * stop.left), bounds)
-    plans, found = list(contenders), list[GivenBack]()
-    floor_s = known.best.step_s
-    for gib in (each for each in AMOUNTS if each < room):
-        one, floor_s = _fastest(workloads, plans, gib, floor_s, known)
+    plans, floors = list(contenders), [contenders[0].step_s]
+    amounts = [each for each in AMOUNTS if each < room]
+    for gib in amounts:
+        one, floor_s = _fastest(workloads, plans, gib, floors[-1], known)
         plans += [] if one is None else [one]
-        found.append(_told(one, gib, floor_s, known.best))
-    return tuple(found)
+        floors.append(floor_s)
+    return tuple(
+        _told(_best_with(plans, gib), gib, floor_s, known.best)
+        for gib, floor_s in zip(amounts, floors[1:], strict=True)
+    )
+
+
+def _best_with(plans: Sequence[Contender], gib: float) -> Contender | None:
+    """The fastest of some plans that leaves so much free."""
+    held = (one for one in plans if _leaves(one, gib))
+    return min(held, key=lambda one: one.step_s, default=None)
 
 
 def _fastest(
@@ -79,9 +88,8 @@ def _fastest(
     floor_s: float,
     known: _Known,
 ) -> tuple[Contender | None, float]:
-    """The fastest plan with so much free, and a bound on the step of any. [s]."""
-    held = [one for one in plans if _leaves(one, gib)]
-    best = min(held, key=lambda one: one.step_s, default=None)
+    """A fast plan with so much free, and a bound on the step of any. [s]."""
+    best = _best_with(plans, gib)
     most = known.best.step_s * (1 + MOST_SLOWER)
     most = min(most, best.step_s) if best is not None else most
     if known.stop.reached or most <= floor_s:

@@ -17,7 +17,14 @@ from planner.planning.objectives.objective import objective_of, runner_up_words
 from planner.planning.reasons import changes, explanation, why_slower
 from planner.planning.sanity import doubts
 from planner.planning.simpler import simpler
-from planner.planning.ties import Contender, robust_choice, tie, tied, why_robust
+from planner.planning.ties import (
+    Contender,
+    needed_words,
+    robust_choice,
+    tie,
+    tied,
+    why_robust,
+)
 from planner.search.best_first import search_all
 from planner.search.bounds.known_bounds import KnownBounds
 from planner.search.incumbents import Found
@@ -113,9 +120,14 @@ def optimize(
     spare = Stop(whole.deadline + FINISH, stop.memory)
     spare.why = INTERRUPTED * (stop.why == INTERRUPTED)
     contenders = _contenders(outcomes, top, spare)
+    needed: tuple[str, ...] = ()
     if robust and contenders and workloads[0].aim.is_step:
-        contenders += simpler(workloads, contenders, whole, known)
+        fewer = simpler(workloads, contenders, whole, known)
+        contenders += fewer.plans
+        needed = fewer.needed
     found = _result(outcomes, contenders, top=top, robust=robust, spare=spare)
+    told = found.explanation.model_copy(update={"needed": needed_words(needed)})
+    found = found.model_copy(update={"explanation": told})
     if not beside:
         return found
     found = _with_fastest(found, workloads, contenders, whole, known)

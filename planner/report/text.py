@@ -179,7 +179,7 @@ def _layout(plan: RankedPlan) -> RenderableType:
 
 def _why(result: Result) -> Iterator[RenderableType]:
     told = result.explanation
-    if lines := [*([told.runner_up] if told.runner_up else []), *told.binding]:
+    if lines := [*filter(None, [told.runner_up, told.needed]), *told.binding]:
         yield section("Why it won", sentences(lines))
 
 

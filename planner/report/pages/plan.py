@@ -215,8 +215,9 @@ def _rules(result: Result) -> Sheet:
 def _others(result: Result) -> Iterator[Section]:
     """Runners-up, and plans that tie."""
     parts: list[Block] = []
-    if told := [*filter(None, [result.explanation.runner_up])]:
-        parts.append(Notes([*told, *result.explanation.binding], "Why it won"))
+    why = result.explanation
+    if told := [*filter(None, [why.runner_up, why.needed])]:
+        parts.append(Notes([*told, *why.binding], "Why it won"))
     if len(result.plans) > 1:
         parts.append(Table(_runners_up(result.plans)))
     parts += tie_parts(result.tie, robust=result.robust)

@@ -164,6 +164,9 @@ class Explanation(BaseModel):
 
     binding: tuple[str, ...] = ()
     runner_up: str = ""
+    needed: str = ""
+    """Axes of the first plan that no plan nearly as fast leaves out without another in
+    their place, in words; empty where none is proven. [text]"""
     infeasible: tuple[str, ...] = ()
 
 
