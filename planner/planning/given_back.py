@@ -19,6 +19,8 @@ AMOUNTS = (5.0, 10.0, 20.0)
 """Memory that is taken from the limit. [GiB]"""
 MOST_SLOWER = 0.25
 """Share above the fastest step, up to which plans are sought. [1]"""
+WORK = 4.0
+"""Most work of a search here, over that of the search of the job. [1]"""
 PART = 0.5
 """Share of the time left that these searches may take. [1]"""
 GIB = 2**30
@@ -30,7 +32,7 @@ class _Known:
 
     best: Contender
     work: float
-    """Work of the search of the job, which no search here exceeds. [visit]"""
+    """Work at which a search here ends. [visit]"""
     stop: Stop
     bounds: KnownBounds
 
@@ -51,7 +53,7 @@ def given_back(
     Args:
         workloads: The job under each framework that may run it.
         contenders: Plans under the limit, the fastest first. [-]
-        work: Work of the search of the job, at which each search here ends. [visit]
+        work: Work of the search of the job. [visit]
         stop: Ends the searches.
         bounds: Bounds of the search of the job.
 
@@ -62,7 +64,7 @@ def given_back(
     if any(each.pools for each in workloads):
         return ()
     room = workloads[0].room / GIB
-    known = _Known(contenders[0], work, stop.within(PART * stop.left), bounds)
+    known = _Known(contenders[0], WORK * work, stop.within(PART * stop.left), bounds)
     plans, floors = list(contenders), [contenders[0].step_s]
     amounts = [each for each in AMOUNTS if each < room]
     for gib in amounts:
