@@ -79,6 +79,8 @@ class Workload:
     risk: float | None = None
     """Most probability of running out of memory that a plan may have; none: the
     predicted memory is within the capacity. [1]"""
+    spare: float = 0.0
+    """Memory of every GPU that a plan has to leave free. [B]"""
     pools: tuple[Pool, ...] = ()
     """The pools of a mixed fleet; none where all nodes are of one kind."""
     pods: tuple[Pool, ...] = ()
@@ -123,6 +125,11 @@ class Workload:
     def gpu(self) -> GpuSpec:
         """Datasheet of the GPU."""
         return self.topology.cluster.gpu
+
+    @property
+    def room(self) -> float:
+        """Memory of a GPU that a plan may fill. [B]."""
+        return self.gpu.memory_capacity - self.spare
 
     @property
     def peak_flops(self) -> float:

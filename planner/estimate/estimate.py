@@ -1,6 +1,6 @@
 """The estimate of one complete layout: time by cause, memory by rank."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from planner.cost.memory.buffers import device_bytes
 from planner.cost.memory.chance import chance
@@ -208,6 +208,19 @@ def _largest(intervals: Iterable[Interval]) -> Interval:
         low=max(each.low for each in every),
         high=max(each.high for each in every),
     )
+
+
+def oom_probability(workload: Pricing, stages: Sequence[StageMemory]) -> float:
+    """Probability that a plan on GPUs of one kind needs more than it has room for.
+
+    Args:
+        workload: The job under the plan's layout. [-]
+        stages: Memory of each rank. [-]
+
+    Returns:
+        Of the likeliest rank, caches given back. [1]
+    """
+    return max(_oom_probability(workload, stage) for stage in stages)
 
 
 def _oom_probability(workload: Pricing, stage: StageMemory) -> float:

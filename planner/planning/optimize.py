@@ -9,6 +9,7 @@ from planner.frameworks.sanity import compared
 from planner.job.expressible import refuse_inexpressible
 from planner.job.variants import variants
 from planner.planning.fastest import FOR_THE_LIMIT, no_safe_plan, plain_optimum
+from planner.planning.given_back import given_back
 from planner.planning.idle import why_idle
 from planner.planning.infeasible import infeasibility
 from planner.planning.layouts import found_layout
@@ -16,7 +17,14 @@ from planner.planning.objectives.objective import objective_of, runner_up_words
 from planner.planning.reasons import changes, explanation, why_slower
 from planner.planning.sanity import doubts
 from planner.planning.simpler import simpler
-from planner.planning.ties import Contender, robust_choice, tie, tied, why_robust
+from planner.planning.ties import (
+    Contender,
+    needed_words,
+    robust_choice,
+    tie,
+    tied,
+    why_robust,
+)
 from planner.search.best_first import search_all
 from planner.search.bounds.known_bounds import KnownBounds
 from planner.search.incumbents import Found
@@ -68,7 +76,8 @@ def optimize(
         robust: Admit a layout only if its probability of running out of memory is at
             most the job's limit, and put the simplest plan first that ties with the
             fastest; status, bound and objective stay those of the fastest admitted.
-        beside: With robust, search the plain optimum, too, in what time is left.
+        beside: With robust, search the plain optimum and the price of free memory,
+            too, in what time is left.
         known_s: A step time that is reachable already: slower plans are not sought.
             Without a plan, the status optimal says that no plan is as fast. [s]
         tolerance: Stop when no plan can be faster than the best by more; the status
@@ -111,12 +120,21 @@ def optimize(
     spare = Stop(whole.deadline + FINISH, stop.memory)
     spare.why = INTERRUPTED * (stop.why == INTERRUPTED)
     contenders = _contenders(outcomes, top, spare)
+    needed: tuple[str, ...] = ()
     if robust and contenders and workloads[0].aim.is_step:
-        contenders += simpler(workloads, contenders, whole, known)
+        fewer = simpler(workloads, contenders, whole, known)
+        contenders += fewer.plans
+        needed = fewer.needed
     found = _result(outcomes, contenders, top=top, robust=robust, spare=spare)
+    told = found.explanation.model_copy(update={"needed": needed_words(needed)})
+    found = found.model_copy(update={"explanation": told})
     if not beside:
         return found
-    return _with_fastest(found, workloads, contenders, whole, known)
+    found = _with_fastest(found, workloads, contenders, whole, known)
+    if not (contenders and workloads[0].aim.is_step):
+        return found
+    prices = given_back(workloads, contenders, found.search.work, whole, known)
+    return found.model_copy(update={"given_back": prices})
 
 
 def _with_fastest(

@@ -1,7 +1,7 @@
 """Simpler plans beside the fastest: the best without each of its axes."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
@@ -32,12 +32,31 @@ PART = 0.5
 """Share of the time left that these searches may take. [1]"""
 
 
+@dataclass
+class Simpler:
+    """Plans with fewer axes, and the axes that no plan does without."""
+
+    plans: list[Contender]
+    """Plans that are new and not much slower than the fastest. [-]"""
+    chosen: Contender
+    """The simplest of the plans that tie with the fastest. [-]"""
+    missing: set[frozenset[str]] = field(default_factory=set)
+    """Sets of axes along which no plan is worth its step, proven. [text]"""
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Axes of the chosen plan that no fast plan does without, proven. [text]."""
+        used = frozenset(split_axes(self.chosen.layout))
+        every = (axis for axis in SPLITS if axis in used)
+        return tuple(axis for axis in every if used - {axis} in self.missing)
+
+
 def simpler(
     workloads: Sequence[Workload],
     contenders: Sequence[Contender],
     stop: Stop,
     known: KnownBounds,
-) -> list[Contender]:
+) -> Simpler:
     """Plans with fewer axes than the simplest that ties with the fastest.
 
     A search of the whole space looks at no layout that cannot be the fastest. So the
@@ -50,35 +69,37 @@ def simpler(
         known: Bounds of the search of the whole space.
 
     Returns:
-        Plans that are new and not much slower than the fastest.
+        The plans, and the axes that none does without.
     """
     until, found = stop.within(PART * stop.left), list(contenders)
     worth = contenders[0].step_s * (1 + MOST_SLOWER)
     tried: set[frozenset[str]] = set()
+    missing: set[frozenset[str]] = set()
     for _ in range(ROUNDS):
         simplest = found[robust_choice(found, tied(found))]
-        new = list(_without_one(workloads, simplest, worth, tried, until, known))
-        found += [one for one in new if one.layout not in {x.layout for x in found}]
+        for kept in _without_one(simplest, tried, until):
+            new = _best_along(workloads, kept, worth, until, known)
+            missing |= {kept} if new is None else set()
+            fresh = (
+                one for one in new or () if all(one.layout != x.layout for x in found)
+            )
+            found += list(fresh)
         if found[robust_choice(found, tied(found))] is simplest:
             break
-    return found[len(contenders) :]
+    chosen = found[robust_choice(found, tied(found))]
+    return Simpler(found[len(contenders) :], chosen, missing)
 
 
 def _without_one(
-    workloads: Sequence[Workload],
-    simplest: Contender,
-    worth_s: float,
-    tried: set[frozenset[str]],
-    stop: Stop,
-    known: KnownBounds,
-) -> Iterator[Contender]:
-    """The best plans with one axis less than a plan."""
+    simplest: Contender, tried: set[frozenset[str]], stop: Stop
+) -> Iterator[frozenset[str]]:
+    """Sets of axes that are new, with one axis less than a plan. [text]."""
     used = frozenset(split_axes(simplest.layout))
     for axis in sorted(used):
         if stop.reached or (kept := used - {axis}) in tried:
             continue
         tried.add(kept)
-        yield from _best_along(workloads, kept, worth_s, stop, known)
+        yield kept
 
 
 def _best_along(
@@ -87,15 +108,18 @@ def _best_along(
     worth_s: float,
     stop: Stop,
     known: KnownBounds,
-) -> Iterator[Contender]:
-    """The best plan that splits along some axes alone, if it is worth its step."""
+) -> list[Contender] | None:
+    """The best plan that splits along some axes alone, if it is worth its step.
+
+    None where a proof says that no legal plan is.
+    """
     narrow = [one for each in workloads if (one := _narrowed(each, axes)) is not None]
     try:
         its = variants(narrow) if narrow else ()
     except BadInputError:
-        return
+        return []
     if not its:
-        return
+        return []
     outcomes = search_all(
         its, top=1, known_s=worth_s, enough=QUICK, stop=stop, known=known
     )
@@ -104,7 +128,10 @@ def _best_along(
         layout, workload = found_layout(outcome, plan), outcome.workload
         # A plan keeps the limits that its job has, not those of this search.
         its_search = replace(workload, search=workloads[0].search)
-        yield Contender(its_search, layout, estimate(its_search, layout))
+        return [Contender(its_search, layout, estimate(its_search, layout))]
+    proven = min(outcome.bound_s for outcome in outcomes) >= worth_s
+    legal = any(outcome.candidates for outcome in outcomes)
+    return None if proven and legal else []
 
 
 def _narrowed(workload: Workload, axes: frozenset[str]) -> Workload | None:

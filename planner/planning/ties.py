@@ -163,6 +163,25 @@ def why_robust(
     )
 
 
+def needed_words(axes: Sequence[str]) -> str:
+    """Tell that no plan without one of some axes, and no other added, is as fast.
+
+    Args:
+        axes: Names of axes. [text]
+
+    Returns:
+        One sentence; empty without axes. [text]
+    """
+    if not axes:
+        return ""
+    *others, last = (axis.upper() for axis in axes)
+    names = f"{', '.join(others)} or {last}" if others else last
+    return (
+        f"Without {names}, and with no other axis in its place, no plan is at most "
+        f"{MOST_SLOWER:.0%} slower than the fastest."
+    )
+
+
 def tie(
     contenders: Sequence[Contender], among: Sequence[int], shown: dict[int, int]
 ) -> Tie:

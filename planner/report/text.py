@@ -20,7 +20,12 @@ from planner.report.tables import (
     time_table,
     verdict_line,
 )
-from planner.report.ties import bought_words, tie_sentences, yours_sentences
+from planner.report.ties import (
+    bought_words,
+    free_rows,
+    tie_sentences,
+    yours_sentences,
+)
 from planner.specs.answer.result import Objective, RankedPlan, Result
 from planner.specs.answer.run import Run
 from planner.specs.layouts.layout_text import given_layout
@@ -174,7 +179,7 @@ def _layout(plan: RankedPlan) -> RenderableType:
 
 def _why(result: Result) -> Iterator[RenderableType]:
     told = result.explanation
-    if lines := [*([told.runner_up] if told.runner_up else []), *told.binding]:
+    if lines := [*filter(None, [told.runner_up, told.needed]), *told.binding]:
         yield section("Why it won", sentences(lines))
 
 
@@ -186,6 +191,9 @@ def _tie(result: Result) -> Iterator[RenderableType]:
 def _risk(result: Result) -> Iterator[RenderableType]:
     if bought := bought_words(result):
         yield section("More risk", sentences([bought]))
+    if rows := free_rows(result):
+        said = (f"{free}: {cost}, {gib} GiB: {its}" for free, cost, gib, its in rows)
+        yield section("More memory free", sentences([*said]))
 
 
 def _costs(plan: RankedPlan) -> Iterator[RenderableType]:

@@ -3,13 +3,15 @@
 from collections.abc import Iterator, Sequence
 
 from planner.report.tables import likely_words
-from planner.specs.answer.result import Result, Tie, TiedPlan
+from planner.specs.answer.result import GivenBack, Result, Tie, TiedPlan
 from planner.specs.answer.yours import Beside
 from planner.specs.layouts.layout_text import short_layout
 from planner.specs.search import SearchSpec
 
 _SHOWN = 4
 """Unlisted plans that are named. [1]"""
+LEAST_SHOWN = 0.0005
+"""Price that is shown as nothing below it. [1]"""
 
 
 def tie_sentences(found: Tie | None, *, robust: bool) -> list[str]:
@@ -84,6 +86,52 @@ def bought_words(result: Result) -> str:
     return (
         f"{fastest.faster:.1%} faster at a {fastest.oom_probability:.0%} risk of "
         f"running out of memory{unsure}: {its} (--robust off)"
+    )
+
+
+def free_words(result: Result) -> str:
+    """Price of memory that is left free, of every amount that was searched.
+
+    Args:
+        result: Answer of a search. [-]
+
+    Returns:
+        For example `5 GiB of every GPU more costs nothing, 10 GiB 4.9%`; empty where no
+        amount was searched. [text]
+    """
+    if not result.given_back:
+        return ""
+    first, *others = result.given_back
+    told = f"{first.gib:g} GiB of every GPU more {_price(first, 'costs ')}"
+    return ", ".join([told, *(f"{one.gib:g} GiB {_price(one)}" for one in others)])
+
+
+def _price(one: GivenBack, verb: str = "") -> str:
+    """Price of one amount in words. [text]."""
+    unsure = "" if one.status == "optimal" else " (not proven)"
+    if one.slower is not None:
+        cost = f"{one.slower:.1%}" if one.slower >= LEAST_SHOWN else "nothing"
+        return f"{verb}{cost}{unsure}"
+    return f"{verb}over {one.most_slower:.0%}, or nothing fits{unsure}"
+
+
+def free_rows(result: Result) -> tuple[tuple[str, ...], ...]:
+    """The fastest plan of every amount of memory that is left free.
+
+    Args:
+        result: Answer of a search. [-]
+
+    Returns:
+        Amount, price, memory and layout, a row each. [text]
+    """
+    return tuple(
+        (
+            f"{one.gib:g} GiB",
+            _price(one),
+            "-" if one.peak_device_gib is None else f"{one.peak_device_gib:.1f}",
+            "-" if one.layout is None else short_layout(one.layout),
+        )
+        for one in result.given_back
     )
 
 

@@ -87,7 +87,7 @@ def _limit_broken(prices: Prices, beside: Beside, peak: int, counted: int) -> st
 
 
 def oom_chance(prices: Prices, beside: Beside, peak: int, counted: int) -> float:
-    """Probability that a rank needs more than its GPU has.
+    """Probability that a rank needs more than its GPU has room for.
 
     The band scales what the rank needs beyond its states, which are counted.
 
@@ -101,14 +101,14 @@ def oom_chance(prices: Prices, beside: Beside, peak: int, counted: int) -> float
         Between 0 and 1. [1]
     """
     workload = prices.workload
-    own, capacity = workload.profile, workload.gpu.memory_capacity
+    own, room = workload.profile, workload.gpu.memory_capacity - workload.spare
     tensors = peak * BLOCK + beside.buffers
     packed = tensors * own.memory_factor / own.packing
     states = counted * BLOCK * own.memory_factor
-    if capacity <= states:
+    if room <= states:
         return 1.0
     rest = packed + beside.fixed - states
-    return workload.uncertainty.memory.beyond((capacity - states) / rest)
+    return workload.uncertainty.memory.beyond((room - states) / rest)
 
 
 def counted_blocks(prices: Prices) -> list[int]:

@@ -249,10 +249,10 @@ def head_bytes(
 def budget_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     """Memory left on a rank for states and activations.
 
-    ``(capacity / z - context - NCCL) phi / f - buffers`` with phi the packing that the
+    ``(room / z - context - NCCL) phi / f - buffers`` with phi the packing that the
     allocator reaches when it must, and f the factor of the user's own runs; negative
-    where nothing is left. For z see :mod:`planner.cost.memory.chance`. No more than
-    :func:`within_bytes` leaves.
+    where nothing is left. The room is the capacity without what has to stay free. For z
+    see :mod:`planner.cost.memory.chance`. No more than :func:`within_bytes` leaves.
 
     Args:
         workload: The job.
@@ -262,7 +262,7 @@ def budget_bytes(workload: Pricing, meshes: Meshes) -> Floats:
         Memory. [B], shape (meshes,)
     """
     left = (
-        workload.gpu.memory_capacity / multiple(workload)
+        workload.room / multiple(workload)
         - context_bytes(workload)
         - communication_bytes(workload, meshes)
     )

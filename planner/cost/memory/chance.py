@@ -4,13 +4,15 @@ States are counted, parameters times bytes. What else a rank must hold is off by
 factor X, whose distribution is the band of the job. With M the predicted memory and K
 the states::
 
-    P(K + X (M - K) > capacity) <= risk   if and only if   K + z (M - K) <= capacity
+    P(K + X (M - K) > room) <= risk   if and only if   K + z (M - K) <= room
 
 where X exceeds z with the probability ``risk``. M is linear in the layers of a rank,
 ``f (S + R) / phi + F`` with S all that is static, and ``K = f k``. So the limit is one
 on blocks again::
 
-    S - (1 - 1/z) phi k + R <= (capacity / z - F) phi / f
+    S - (1 - 1/z) phi k + R <= (room / z - F) phi / f
+
+The room is the capacity without what a plan has to leave free.
 """
 
 from planner.cost.workload import Workload
@@ -43,7 +45,7 @@ def spared_share(workload: Workload) -> float:
 
 
 def chance(workload: Workload, needed: float, known: float) -> float:
-    """Probability that a rank needs more than its GPU has.
+    """Probability that a rank needs more than its GPU has room for.
 
     Args:
         workload: The job. [-]
@@ -53,7 +55,7 @@ def chance(workload: Workload, needed: float, known: float) -> float:
     Returns:
         Between 0 and 1. [1]
     """
-    room = workload.gpu.memory_capacity - known
+    room = workload.room - known
     if room <= 0:
         return 1.0
     rest = needed - known

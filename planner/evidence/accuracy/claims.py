@@ -69,8 +69,9 @@ def with_claims(
     """Plan the job of every priced row, and put the plan beside the row's layout.
 
     A job is planned once for all rows that ran it. The job is the row's model,
-    training block, stack, GPUs and memory, within the limits of the stack. The rows'
-    own layouts are in the race: plans slower than the slowest are not sought.
+    training block, stack, GPUs and memory, within the limits of the stack and of the
+    risk of running out of memory. The rows' own layouts are in the race, whatever their
+    risk, as they ran: plans slower than the slowest are not sought.
 
     Args:
         rows: Measured rows, shape (rows,). [-]
@@ -169,8 +170,11 @@ def _choices(case: Case) -> SearchSpec:
 
 
 def _plan(row: Row, known_s: float, how: Searching) -> _Found:
-    """The fastest plan of a row's job; none where no plan is as fast as known."""
-    job = _job(_case(row, how))
+    """The fastest plan of a row's job that `plan` would admit.
+
+    None where no plan within the limit on the risk is as fast as known.
+    """
+    job = _job(_case(row, how)).at_risk_of_most(robust=True)
     try:
         answer = optimize([job], top=1, time_limit=how.seconds, known_s=known_s)
     except PlannerError as error:

@@ -36,7 +36,7 @@ from planner.report.pages.parts import (
 from planner.report.pages.sheets import Sheet
 from planner.report.screen import planless, verdict
 from planner.report.text import certificate
-from planner.report.ties import bought_words, tie_sentences
+from planner.report.ties import bought_words, free_rows, tie_sentences
 from planner.specs.answer.explanation import FrontPoint
 from planner.specs.answer.result import RankedPlan, Result, Tie
 from planner.specs.layouts.layout_text import (
@@ -215,13 +215,17 @@ def _rules(result: Result) -> Sheet:
 def _others(result: Result) -> Iterator[Section]:
     """Runners-up, and plans that tie."""
     parts: list[Block] = []
-    if told := [*filter(None, [result.explanation.runner_up])]:
-        parts.append(Notes([*told, *result.explanation.binding], "Why it won"))
+    why = result.explanation
+    if told := [*filter(None, [why.runner_up, why.needed])]:
+        parts.append(Notes([*told, *why.binding], "Why it won"))
     if len(result.plans) > 1:
         parts.append(Table(_runners_up(result.plans)))
     parts += tie_parts(result.tie, robust=result.robust)
     if bought := bought_words(result):
         parts.append(Notes([f"{bought}."], "More risk"))
+    if rows := free_rows(result):
+        columns = ("more free", "slower", "GiB", "plan")
+        parts.append(Table(Sheet("More memory free", columns, rows)))
     if parts:
         yield Section("others", "What came close", parts)
 

@@ -35,6 +35,8 @@ def layout_sentences(plan: RankedPlan, told: Explanation) -> Iterator[str]:
     yield _layout(plan)
     if plan.slower > 0:
         yield told.runner_up
+    if told.needed:
+        yield told.needed
     yield from told.binding[1:]
 
 

@@ -13,7 +13,7 @@ MOST = 1 << 19
 """Candidates of a variant whose bounds are kept, at 80 B each. [1]"""
 ODD = 0x9E3779B97F4A7C15
 """Multiplier that spreads equal sums over 64 bits; any odd number will do. [1]"""
-NOT_IN_BOUNDS = ("search", "risk", "aim")
+NOT_IN_BOUNDS = ("search", "risk", "spare", "aim")
 """Fields of a job that no bound of the first tier depends on. [text]"""
 
 Rows = npt.NDArray[np.int32]

@@ -133,6 +133,30 @@ class Fastest(BaseModel):
     """Predicted memory of the fullest GPU. [GiB]"""
 
 
+class GivenBack(BaseModel):
+    """The fastest plan that leaves so much more of every GPU's memory free."""
+
+    model_config = ConfigDict(frozen=True)
+
+    gib: float
+    """Memory taken from the limit; the limit on the risk holds for the rest. [GiB]"""
+    status: Status
+    """Optimal where no plan with this much free is faster than the one here, or than
+    `most_slower` where there is none."""
+    slower: float | None
+    """Step over the fastest admitted plan's, minus 1; none without a plan. [1]"""
+    most_slower: float
+    """Share above that step, up to which plans were sought. [1]"""
+    step_time_s: float | None = None
+    layout: Layout | None = None
+    settings: dict[str, str] = {}
+    framework: str = ""
+    peak_device_gib: float | None = None
+    """Predicted memory of the fullest GPU. [GiB]"""
+    oom_probability: float | None = None
+    """Probability that the run does not fit the whole GPU. [1]"""
+
+
 class Explanation(BaseModel):
     """Reasons for a plan, in words."""
 
@@ -140,6 +164,9 @@ class Explanation(BaseModel):
 
     binding: tuple[str, ...] = ()
     runner_up: str = ""
+    needed: str = ""
+    """Axes of the first plan that no plan nearly as fast leaves out without another in
+    their place, in words; empty where none is proven. [text]"""
     infeasible: tuple[str, ...] = ()
 
 
@@ -164,6 +191,8 @@ class Result(BaseModel):
     tied plans; the objective is always the fastest admitted plan's."""
     fastest: Fastest | None = None
     """The plain optimum, whatever its risk; none where the risk is not limited."""
+    given_back: tuple[GivenBack, ...] = ()
+    """Price of 5, 10 and 20 GiB of every GPU; none where the risk is not limited."""
     yours: Yours | None = None
     """The spec's layout and the plain one beside the first plan; none where the spec
     has no layout, or one that may not run."""

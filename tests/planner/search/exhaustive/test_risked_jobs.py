@@ -24,9 +24,16 @@ PER_PART = ceil(2000 / len(EVERY_PART))
 
 
 def run(check: Callable[[Pricing], None], name: str, *, jobs: int, part: int) -> None:
-    """Check so many random jobs; another part draws others."""
-    drawn = given(risked_jobs(name, SMALL, ONE_IN))(check)
+    """Check so many random jobs, and no fewer; another part draws others."""
+    checked: list[Pricing] = []
+
+    def counted(job: Pricing) -> None:
+        check(job)
+        checked.append(job)
+
+    drawn = given(risked_jobs(name, SMALL, ONE_IN))(counted)
     seed(part)(settings(max_examples=jobs, print_blob=False, deadline=None)(drawn))()
+    assert len(checked) >= jobs
 
 
 @pytest.mark.parametrize("name", NAMES)

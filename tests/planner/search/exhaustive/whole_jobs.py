@@ -168,13 +168,17 @@ def risked_jobs(
 
 
 def taken_risk(draw: Draw, job: Pricing) -> float:
-    """A risk from small to large, or a little more or less than some plan's. [1]."""
+    """A risk from small to large, or a little more or less than some plan's. [1].
+
+    It is no plan's own, as 0.5 is where a plan fills the memory to the byte: there the
+    last bit of two sums decides.
+    """
     found, table = listed_somewhere(draw, job)
     at = draw(st.integers(0, len(found) - 1))
     costs, on = costs_of(table, at, found[at]), table.meshes.take(np.array([at]))
     own = oom_chance(table.workload, on, costs, even_counts(costs))
     near = own * draw(st.sampled_from([0.99, 1.01]))
-    risk = draw(st.sampled_from([0.05, 0.5, 0.999, near, near, near]))
+    risk = draw(st.sampled_from([0.05, 0.45, 0.999, near, near, near]))
     return min(max(risk, 1e-6), 0.9999)
 
 
