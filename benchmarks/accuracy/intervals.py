@@ -23,6 +23,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import pairwise
+from math import log
 from pathlib import Path
 from statistics import fmean, median
 
@@ -183,6 +184,26 @@ def coverage(held: Sequence[Held]) -> tuple[float, float]:
     )
 
 
+def outside(held: Sequence[Held]) -> tuple[float, float]:
+    """Shares of rows above and below their bands, averaged over sources.
+
+    Args:
+        held: Rows with their bands. [-]
+
+    Returns:
+        Above, below. [1]
+    """
+    sources = by_source(held).values()
+    return (
+        fmean(
+            fmean(one.row.error > log(one.band.high) for one in its) for its in sources
+        ),
+        fmean(
+            fmean(one.row.error < log(one.band.low) for one in its) for its in sources
+        ),
+    )
+
+
 def _lineage(row: Met) -> tuple[str, ...]:
     """Groups of a row, the widest first."""
     return (EVERYTHING, *reversed(row.keys))
@@ -292,9 +313,10 @@ def main() -> None:
         held = left_out(rows)
         over_rows, over_sources = coverage(held)
         wide = median(one.half_width for one in held)
+        above, below = outside(held)
         print(
             f"{name}: {over_rows:.1%} of rows, {over_sources:.1%} over sources; "
-            f"half of them within {wide:.1%}"
+            f"half of them within {wide:.1%}; {above:.1%} above, {below:.1%} below"
         )
 
 

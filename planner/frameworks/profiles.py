@@ -114,6 +114,20 @@ def read_modules(room: str) -> dict[str, RecomputeModule]:
     return {name: RecomputeModule.model_validate(m) for name, m in given.items()}
 
 
+def read_recipes(room: str) -> tuple[str, ...]:
+    """Read ``planner/frameworks/<room>/recompute.yaml``.
+
+    Args:
+        room: Name of the framework's folder. [text]
+
+    Returns:
+        Combinations of modules that published recipes run again. [text]
+    """
+    text = (files("planner.frameworks") / room / "recompute.yaml").read_text("utf-8")
+    given: dict[str, str] = parse_yaml(text)
+    return tuple(given)
+
+
 def writers(room: str, *folders: str) -> tuple[Writer, ...]:
     """Import ``planner/frameworks/<room>/<folder>/lacks.py`` of every target.
 

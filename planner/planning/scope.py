@@ -76,8 +76,9 @@ _RARE = "seldom better, and many"
 
 
 def _recompute(workload: Workload) -> Iterator[LeftOut]:
-    plain = workload.framework.limits.recompute
-    names = tuple(name for name in combinations(workload) if name not in plain)
+    limits = workload.framework.limits
+    usual = (*limits.recompute, *limits.recompute_recipes)
+    names = tuple(name for name in combinations(workload) if name not in usual)
     yield from _rule("recompute", names, "combinations of modules are many")
     if workload.framework.limits.recompute_blocks:
         why = "the first layers of every stage alone, on the even split"

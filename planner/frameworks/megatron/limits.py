@@ -1,6 +1,6 @@
 """Layouts and formats that Megatron-LM's arguments can express."""
 
-from planner.frameworks.profiles import read_modules
+from planner.frameworks.profiles import read_modules, read_recipes
 from planner.specs.frameworks.limits import Limits
 from planner.specs.layouts.recompute import combinations_of
 
@@ -22,6 +22,7 @@ LIMITS = Limits(
     recompute_scope="plan",
     precisions=("bf16", "fp16", "fp8", "mxfp8", "nvfp4"),
     recompute_modules=combinations_of(read_modules("megatron")),
+    recompute_recipes=read_recipes("megatron"),
     recompute_blocks=True,
     hybrid_sharding=True,
     sequence_parallel=(True, False),

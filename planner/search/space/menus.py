@@ -36,9 +36,10 @@ Pairs = npt.NDArray[np.bool_]
 def offered(workload: Pricing) -> tuple[str, ...]:
     """Kinds of recompute that a job's space may hold, before the user's limit.
 
-    The default space has the framework's plain kinds. Kinds that the user lists by name
-    are added. The full space has every combination of the framework's modules, too. A
-    fused attention core is left out.
+    The default space has the framework's plain kinds, and combinations of modules that
+    published recipes have. Kinds that the user lists by name are added. The full space
+    has every combination of the framework's modules, too. A fused attention core is
+    left out.
 
     Args:
         workload: The job. [-]
@@ -54,7 +55,7 @@ def offered(workload: Pricing) -> tuple[str, ...]:
         fused = not is_unfused(workload)
         others = [n for n in others if not (fused and CORE in parts_of_kind(n))]
     else:
-        others = []
+        others = [n for n in others if n in workload.framework.limits.recompute_recipes]
     return (*plain, *others)
 
 
@@ -68,7 +69,8 @@ def searched(
     """The kinds of a space that may be best on some mesh.
 
     Combinations that :func:`beaten` drops are counted. Plain kinds stay even if beaten,
-    so that a default space does not depend on prices. With more than ``MOST_KINDS``
+    as do those of recipes unless the user lists kinds, so that a default space does not
+    depend on prices. With more than ``MOST_KINDS``
     kinds, combinations that nobody asked for by name are limited to the convex part.
     The declared full space holds no other combinations.
 
@@ -85,7 +87,8 @@ def searched(
     Raises:
         StoppedError: A limit is reached.
     """
-    plain = workload.framework.limits.recompute
+    limits, asked = workload.framework.limits, workload.search.recompute
+    plain = (*limits.recompute, *(limits.recompute_recipes if asked is None else ()))
     if len(rows) == 0 or set(menu) <= set(plain):
         return menu
     if workload.search.recompute is None and len(menu) > MOST_KINDS:

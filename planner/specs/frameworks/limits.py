@@ -68,6 +68,9 @@ class Limits:
     recompute_modules: tuple[str, ...] = ()
     """Combinations of the recipe's modules that may be recomputed. [text]"""
 
+    recompute_recipes: tuple[str, ...] = ()
+    """Combinations of the default space, which published recipes have. [text]"""
+
     recompute_blocks: bool = False
     """True where the first layers of every virtual stage alone may be recomputed in
     full, the same number on each."""

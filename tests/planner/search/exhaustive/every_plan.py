@@ -16,6 +16,8 @@ from planner.specs.layouts.recompute import block_of
 
 FOLDED = ("zb-v", "dualpipe-v", "dualpipe")
 """Schedules whose two chunks a rank lie in a V. [text]"""
+RECIPES = ("moe_act", "layernorm+mla_up_proj+moe_act")
+"""Combinations of modules of the default space. [text]"""
 EVERY_SCHEDULE = ("1f1b", "interleaved", "gpipe", "zb-h1", *FOLDED)
 
 
@@ -75,15 +77,17 @@ def kinds_of(job: Pricing) -> list[str]:
     """Kinds of recompute that framework and user have, dominated ones among them.
 
     The full space has combinations of modules; the attention core is in one only
-    where attention is not fused, or where the user names it.
+    where attention is not fused, or where the user names it. The default space has
+    those of published recipes.
     """
     limits, search = job.framework.limits, job.search
     if alone(job):
         return [k for k in ("none",) if search.allows_text("recompute", k)]
     names = [*limits.recompute]
-    for combined in combinations(job) if is_full(job) or search.recompute else ():
+    for combined in combinations(job):
         core = "core_attn" in combined.split("+") and not is_unfused(job)
-        wanted = is_full(job) and not core
+        wanted = not core if is_full(job) else combined in RECIPES
+        wanted = wanted and search.recompute is None
         if combined not in names and (wanted or search.recompute is not None):
             names.append(combined)
     names = [name for name in names if name != "full" or not hides_experts(job)]

@@ -50,6 +50,8 @@ PLAIN = ("none", "selective", "full")
             ("layernorm", "moe_act", "moe", "layernorm+moe_act", "layernorm+moe"),
         ),
         ("mixtral-8x7b", {"recompute": ["moe_act", "moe"]}, ("moe_act", "moe")),
+        ("mixtral-8x7b", {}, ("moe_act",)),
+        ("deepseek-v3", {}, ("moe_act", "layernorm+mla_up_proj+moe_act")),
     ],
 )
 def test_kinds_of_a_space(model: str, search: object, more: tuple[str, ...]) -> None:
