@@ -21,8 +21,8 @@ def refuse_by_name(text: str) -> None:
     for refusal in words().refused:
         if re.search(refusal.pattern, plain):
             raise SpellingError(
-                f"{refusal.name} cannot be planned: {refusal.why}; nearest: "
-                f"{refusal.nearest}"
+                f"{text!r} is {refusal.name} and cannot be planned: {refusal.why}; "
+                f"nearest: {refusal.nearest}"
             )
 
 
