@@ -14,6 +14,8 @@ from hardware.spelling.words import SpellingError, tokens, words
 
 EXAMPLES = "8xh100, 4x4090, '64 x MI300X', '2 nodes of 8 A100-40 over 25 GbE'"
 """Texts that `read_fleet` takes. [text]"""
+LONGEST = 120
+"""Characters of a text. [1]"""
 _N = r"(\d[\d,]*)(?![\d,]|\.\d)"
 _TIMES = r"\s*[x\u00d7*]\s*"
 _NODES = r"\s*(?:nodes?|servers?|machines?|hosts?)\b\s*(?:of|with|x|\u00d7|\*|:)?\s*"
@@ -72,6 +74,8 @@ def read_fleet(text: str, network: str | None = None) -> Fleet:
         SpellingError: No such GPU, count, cluster or network; says what is nearest.
     """
     plain = " ".join(text.split())
+    if len(plain) > LONGEST:
+        raise SpellingError(f"{plain[:40]!r}... is longer than {LONGEST} characters")
     if plain in catalog.names("clusters"):
         return _known(plain, network)
     body, *over = _OVER.split(plain, maxsplit=1)

@@ -50,6 +50,8 @@ def gpu_called(text: str) -> GpuSpec:
         gpu for gpu in every if asked in map(tokens, (gpu.name, *gpu.called))
     ]
     found = named or [gpu for gpu in every if _has(_own(gpu), asked)]
+    if not found and re.search(r"\ds$", plain):
+        return gpu_called(plain[:-1])
     if len(found) == 1:
         return found[0]
     if found:

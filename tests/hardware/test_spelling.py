@@ -16,6 +16,7 @@ from hardware.spelling.words import words
 
 READ = {
     "8xH100": ("1 x dgx-h100", 8),
+    "64 H100s": ("8 x dgx-h100", 64),
     "8 H100 SXM": ("1 x dgx-h100", 8),
     "H100:8": ("1 x dgx-h100", 8),
     "2x8xh100": ("2 x dgx-h100", 16),
@@ -59,6 +60,7 @@ REFUSED = {
     "8xh1000": "nearest: h100",
     "8x rtx 6000": "any of rtx-6000-ada, rtx-pro-6000-blackwell",
     "h100": "no count of GPUs and no cluster; say how many, as 8xh100",
+    "8x" + 200 * "x": "'8xx.*is longer than 120 characters",
     "0xh100": "a count is 1 to",
     "20xh100": "nearest: 16x or 24x, .* '4 nodes of 5'",
     "2 nodes of 16 h100": "has 8 GPUs; given 16",
