@@ -36,6 +36,44 @@ def days(seconds: float) -> str:
     return f"{_digits(seconds)} s"
 
 
+def money_unit(most: float) -> tuple[float, str]:
+    """Unit in which several amounts of money are drawn.
+
+    Args:
+        most: The largest amount. [USD]
+
+    Returns:
+        Dollars of the unit, and its name. [USD]
+    """
+    return next((each for each in _SCALES if most >= each[0]), (1.0, "USD"))
+
+
+def days_unit(longest: float) -> tuple[float, str]:
+    """Unit in which several durations are drawn.
+
+    Args:
+        longest: The longest. [s]
+
+    Returns:
+        Seconds of the unit, and its name. [s]
+    """
+    units = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"))
+    return next((each for each in units if longest >= each[0]), (1.0, "s"))
+
+
+def energy_unit(most_mwh: float) -> tuple[float, str]:
+    """Unit in which several energies are drawn.
+
+    Args:
+        most_mwh: The largest. [MWh]
+
+    Returns:
+        Energy of the unit, and its name. [MWh]
+    """
+    units = ((1e3, "GWh"), (1.0, "MWh"))
+    return next((each for each in units if most_mwh >= each[0]), (1e-3, "kWh"))
+
+
 def saved_for(seconds_per_usd: float, amount: float) -> str:
     """Time saved for money, in a unit of money no larger than the amount spent.
 
