@@ -4,7 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from planner.comparison.answer import CandidateAnswer, Comparison
-from planner.comparison.vocabulary import days, energy_words, money, tokens_words
+from planner.comparison.vocabulary import (
+    between,
+    days,
+    energy_words,
+    money,
+    tokens_words,
+)
 from planner.planning.reasons import gpus_words
 from planner.report.charts.purchases import (
     NEXT_LEGEND,
@@ -91,11 +97,11 @@ def _tiles(best: CandidateAnswer) -> Iterator[Tile]:
         return
     time, cost = run.time_to_train_s, run.cost_usd
     yield Tile(
-        "Time to train", days(time.value), f"{days(time.low)} to {days(time.high)}"
+        "Time to train", days(time.value), between(days(time.low), days(time.high))
     )
     if cost is not None:
         low, high = money(cost.total.low), money(cost.total.high)
-        yield Tile("Cost", money(cost.total.value), f"{low} to {high}")
+        yield Tile("Cost", money(cost.total.value), between(low, high))
     yield Tile("Energy", *energy_words(run.energy_mwh.value).split())
     mfu, step = plan.estimate.mfu.full_attention, plan.estimate.step_time_s.value
     yield Tile("Share of peak (MFU)", f"{mfu:.1%}", f"{step:.3f} s a step")
@@ -164,7 +170,7 @@ def _with_bounds(
     """A value in words, and its bounds."""
     if interval is None:
         return "-", "-"
-    return said(interval.value), f"{said(interval.low)} to {said(interval.high)}"
+    return said(interval.value), between(said(interval.low), said(interval.high))
 
 
 def _verdict(one: CandidateAnswer) -> str:

@@ -83,6 +83,21 @@ def test_knobs_take_over_the_gpus_of_other_pages() -> None:
     assert ("on", f"8x{form.values['gpu']}") in form.asked
 
 
+@pytest.mark.parametrize(
+    ("on", "count", "gpu"),
+    [
+        ("2 nodes of 8 A100-40 over 25 GbE", "16", "a100-sxm4-40gb"),
+        ("64 x MI300X", "64", "mi300x"),
+        ("llama3-h100-16k", "16384", "h100-sxm5-80gb"),
+        ("no gpus", "", ""),
+        ("/etc/passwd", "", ""),
+    ],
+)
+def test_knobs_read_gpus_in_any_spelling(on: str, count: str, gpu: str) -> None:
+    values = read_form("what-if", [("model", "gpt2"), ("on", on)]).values
+    assert (values["count"], values["gpu"]) == (count, gpu)
+
+
 def test_a_comparison_keeps_prices_with_their_clusters() -> None:
     given = [("model", "llama-3.1-8b"), ("on", "8xh100"), ("price", "")]
     given += [("on", "8xh200"), ("price", "3 USD/GPU-h")]
