@@ -97,7 +97,11 @@ def test_a_model_of_the_hub_is_asked_for_where_the_hub_answers(
 ) -> None:
     file = tmp_path / "config.json"
     file.write_text(json.dumps(read_preset("qwen3-8b").config))
-    fake = SimpleNamespace(hf_hub_download=lambda _repo, _file: str(file))
+    fake = SimpleNamespace(
+        hf_hub_download=lambda _repo, _file: str(file),
+        hf_hub_url="{}/{}".format,
+        get_hf_file_metadata=lambda _url, timeout: timeout,
+    )
     monkeypatch.setitem(sys.modules, "huggingface_hub", fake)
     fields = job_of("owner/model", "8xh100").fields
     assert fields["model"] == "owner/model"
