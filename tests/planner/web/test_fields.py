@@ -1,6 +1,8 @@
 """Forms: values are kept, faults stand at their field, no path gets through."""
 
+import inspect
 import shlex
+from importlib import import_module
 
 import pytest
 from hostile import PAYLOADS
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.web.answers.line import is_robust, line_of
-from planner.web.commands import command_of
+from planner.web.commands import USUAL, command_of
 from planner.web.fields import FORMS, PATHLIKE, read_form
 from planner.web.question import Question
 from planner.web.store import Store
@@ -54,6 +56,24 @@ def test_a_form_says_its_command() -> None:
     assert words[:6] == ["planner", "plan", "--model", "llama-3.1-8b", "--on", "8xh100"]
     assert words[6:10] == ["--method", "lora", "--seq-len", "2048"]
     assert words[10:] == ["--network", "25 GbE"]
+
+
+def test_a_command_has_the_time_limit_of_the_server_where_it_is_not_its_own() -> None:
+    plan = read_form("plan", JOB)
+    assert command_of(plan, 120.0) == command_of(plan)
+    assert command_of(plan, 5.0).endswith(" --time-limit 5")
+    assert command_of(read_form("what-if", JOB), 1.0) == command_of(plan).replace(
+        "8xh100", "8xh100-sxm5-80gb"
+    )
+    compare = read_form("compare", [*JOB, ("tokens", "1B")])
+    line = "planner compare purchase.yaml --time-limit 120"
+    assert command_of(compare, 120.0) == line
+
+
+def test_the_usual_time_limits_are_those_of_the_commands() -> None:
+    for name, usual in USUAL.items():
+        command = getattr(import_module(f"planner.cli.commands.{name}"), name)
+        assert inspect.signature(command).parameters["time_limit"].default == usual
 
 
 def test_a_risk_is_a_limit_of_the_job_and_any_risk_is_an_option() -> None:
