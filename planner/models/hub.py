@@ -49,17 +49,17 @@ def hub_config(repo: str) -> Path:
             f"{start} cannot be asked without huggingface_hub: install it, or "
             f"{otherwise}"
         ) from error
-    silent = _silence(hub, repo)
+    silence = _silence(hub, repo)
     try:
-        kept = {"local_files_only": True} if silent else {}
+        kept = {"local_files_only": True} if silence else {}
         return Path(hub.hf_hub_download(repo, _CONFIG, **kept))
     except (OSError, RuntimeError, ValueError) as missing:
-        error = silent or missing
-        reason = str(error).strip().split("\n", maxsplit=1)[0]
+        cause = silence or missing
+        reason = str(cause).strip().split("\n", maxsplit=1)[0]
         raise ModelConfigError(
-            f"{start} did not give it ({type(error).__name__}: {reason}); offline or "
+            f"{start} did not give it ({type(cause).__name__}: {reason}); offline or "
             f"without access, {otherwise}"
-        ) from error
+        ) from cause
 
 
 def _silence(hub: ModuleType, repo: str) -> Exception | None:
