@@ -104,7 +104,7 @@ def _frameworks() -> Sequence[tuple[str, str]]:
 def _risks() -> Sequence[tuple[str, str]]:
     usual = SearchSpec().memory_risk
     limits = [(str(risk), f"At most {risk:.0%}") for risk in RISKS]
-    return (("", f"At most {usual:.0%}, as usual"), *limits, (ANY, "Any: the fastest"))
+    return (("", f"At most {usual:.0%}"), *limits, (ANY, "Any: the fastest"))
 
 
 @cache
