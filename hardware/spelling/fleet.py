@@ -10,10 +10,12 @@ from hardware.reading.nearest import alike
 from hardware.specs import NodeSpec
 from hardware.spelling.gpus import gpu_called, refuse_by_name
 from hardware.spelling.networks import network_called
-from hardware.spelling.words import SpellingError, tokens
+from hardware.spelling.words import SpellingError, tokens, words
 
 EXAMPLES = "8xh100, 4x4090, '64 x MI300X', '2 nodes of 8 A100-40 over 25 GbE'"
 """Texts that `read_fleet` takes. [text]"""
+LONGEST = 120
+"""Characters of a text. [1]"""
 _N = r"(\d[\d,]*)(?![\d,]|\.\d)"
 _TIMES = r"\s*[x\u00d7*]\s*"
 _NODES = r"\s*(?:nodes?|servers?|machines?|hosts?)\b\s*(?:of|with|x|\u00d7|\*|:)?\s*"
@@ -72,6 +74,8 @@ def read_fleet(text: str, network: str | None = None) -> Fleet:
         SpellingError: No such GPU, count, cluster or network; says what is nearest.
     """
     plain = " ".join(text.split())
+    if len(plain) > LONGEST:
+        raise SpellingError(f"{plain[:40]!r}... is longer than {LONGEST} characters")
     if plain in catalog.names("clusters"):
         return _known(plain, network)
     body, *over = _OVER.split(plain, maxsplit=1)
@@ -96,6 +100,7 @@ def _count(body: str) -> Count:
         refuse_by_name(body)
         near = alike(body, catalog.names("clusters"))
         hint = f"; nearest clusters: {', '.join(near)}" if near else ""
+        hint = f"; say how many, as 8x{body}" if _is_gpu(body) else hint
         raise SpellingError(f"{body!r} is no count of GPUs and no cluster{hint}")
     for reading in readings:
         if _node_called(reading.name) or _is_gpu(reading.name):
@@ -130,10 +135,17 @@ def _is_gpu(name: str) -> bool:
 
 
 def _node_called(name: str) -> NodeSpec | None:
-    """A node of the catalog by its whole name."""
-    known = {tokens(node): node for node in catalog.names("nodes")}
-    found = known.get(tokens(name))
-    return catalog.node(found) if found else None
+    """A node of the catalog by its name, which may leave the provider out."""
+    asked, every = tokens(name), catalog.names("nodes")
+    found = [node for node in every if tokens(node) == asked]
+    found = found or [node for node in every if _instance(node) == _instance(name)]
+    return catalog.node(found[0]) if len(found) == 1 else None
+
+
+def _instance(name: str) -> tuple[str, ...]:
+    """Words of a node's name without those of its provider."""
+    told = tokens(name)
+    return told[1:] if told and told[0] in words().providers else told
 
 
 def _fleet(count: Count, network: str | None) -> Fleet:

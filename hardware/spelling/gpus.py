@@ -21,8 +21,8 @@ def refuse_by_name(text: str) -> None:
     for refusal in words().refused:
         if re.search(refusal.pattern, plain):
             raise SpellingError(
-                f"{refusal.name} cannot be planned: {refusal.why}; nearest: "
-                f"{refusal.nearest}"
+                f"{text!r} is {refusal.name} and cannot be planned: {refusal.why}; "
+                f"nearest: {refusal.nearest}"
             )
 
 
@@ -50,6 +50,8 @@ def gpu_called(text: str) -> GpuSpec:
         gpu for gpu in every if asked in map(tokens, (gpu.name, *gpu.called))
     ]
     found = named or [gpu for gpu in every if _has(_own(gpu), asked)]
+    if not found and re.search(r"\ds$", plain):
+        return gpu_called(plain[:-1])
     if len(found) == 1:
         return found[0]
     if found:

@@ -47,6 +47,7 @@ class Words(BaseModel):
     Attributes:
         makers: Words that say nothing beside the name of a GPU. [text]
         fabrics: Word to the kind of fabric that it means. [text]
+        providers: Words before the name of a provider's instance. [text]
         one_nic: Kinds of fabric of which a host has one port unless told. [-]
         refused: Hardware that is refused by its name. [-]
     """
@@ -55,6 +56,7 @@ class Words(BaseModel):
 
     makers: frozenset[str]
     fabrics: Mapping[str, FabricKind]
+    providers: frozenset[str]
     one_nic: frozenset[FabricKind]
     refused: tuple[Refusal, ...]
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -34,16 +34,16 @@ On = Annotated[
     ),
 ]
 LineMethod = Annotated[
-    Literal["full", "lora", "qlora"] | None,
+    str | None,
     typer.Option("--method", metavar="full|lora|qlora", help="Method of training."),
 ]
 SeqLen = Annotated[
-    int | None,
-    typer.Option("--seq-len", metavar="N", min=1, help="Tokens of a sequence."),
+    str | None,
+    typer.Option("--seq-len", metavar="N", help="Tokens of a sequence, as 8k."),
 ]
 GlobalBatch = Annotated[
-    int | None,
-    typer.Option("--global-batch", metavar="N", min=1, help="Sequences of a step."),
+    str | None,
+    typer.Option("--global-batch", metavar="N", help="Sequences of a step."),
 ]
 LineFramework = Annotated[
     str | None,
@@ -61,9 +61,9 @@ class Line:
 
     model: str | None
     on: Sequence[str] | None
-    method: Literal["full", "lora", "qlora"] | None
-    seq_len: int | None
-    global_batch: int | None
+    method: str | None
+    seq_len: str | None
+    global_batch: str | None
     framework: str | None
     tokens: str | None
 

@@ -1,6 +1,7 @@
 """Options that show a plan: a page, a trace, charts in the terminal."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -36,12 +37,15 @@ Plot = Annotated[
 ]
 
 
-def write_report(path: Path | None, page: Callable[[], object]) -> None:
+def write_report(
+    path: Path | None, page: Callable[[], object], command: str = ""
+) -> None:
     """Write a page, where a file is given for it.
 
     Args:
         path: File of the page, or None. [path]
         page: Function that makes the page. [-]
+        command: Command on the page, for a shell; empty for the page's own. [text]
 
     Raises:
         BadInputError: The page cannot be written.
@@ -52,7 +56,8 @@ def write_report(path: Path | None, page: Callable[[], object]) -> None:
 
         made = page()
         assert isinstance(made, Page)
-        write_whole(path, page_html(made))
+        told = replace(made, command=command) if command else made
+        write_whole(path, page_html(told))
 
 
 def show_steps(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from rich.console import Group, RenderableType
@@ -147,16 +147,16 @@ class Source:
         ),
     ] = None
     method: Annotated[
-        Literal["full", "lora", "qlora"] | None,
+        str | None,
         _option("--method", "full|lora|qlora", "Method of training; full unless said."),
     ] = None
     seq_len: Annotated[
-        int | None,
-        _option("--seq-len", "N", "Tokens of a sequence; by task unless said.", min=1),
+        str | None,
+        _option("--seq-len", "N", "Tokens of a sequence, as 8k; by task unless said."),
     ] = None
     global_batch: Annotated[
-        int | None,
-        _option("--global-batch", "N", "Sequences of a step; by task.", min=1),
+        str | None,
+        _option("--global-batch", "N", "Sequences of a step; by task."),
     ] = None
     framework: Annotated[
         str | None, _option("--framework", "F", "Framework, or any; by task.")

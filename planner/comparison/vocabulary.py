@@ -2,7 +2,7 @@
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 _SCALES = ((1e9, "BUSD"), (1e6, "MUSD"), (1e3, "kUSD"))
-_COUNTS = ((1e10, 1e12, " T"), (1e9, 1e9, "B"), (1e6, 1e6, "M"), (0.0, 1e3, "k"))
+_COUNTS = ((1e11, 1e12, " T"), (1e9, 1e9, "B"), (1e6, 1e6, "M"), (0.0, 1e3, "k"))
 """Least count, scale and letter of a count of tokens. [token]"""
 
 
@@ -34,6 +34,58 @@ def days(seconds: float) -> str:
         if seconds >= scale:
             return f"{_digits(seconds / scale)} {unit}"
     return f"{_digits(seconds)} s"
+
+
+def money_unit(most: float) -> tuple[float, str]:
+    """Unit in which several amounts of money are drawn.
+
+    Args:
+        most: The largest amount. [USD]
+
+    Returns:
+        Dollars of the unit, and its name. [USD]
+    """
+    return next((each for each in _SCALES if most >= each[0]), (1.0, "USD"))
+
+
+def days_unit(longest: float) -> tuple[float, str]:
+    """Unit in which several durations are drawn.
+
+    Args:
+        longest: The longest. [s]
+
+    Returns:
+        Seconds of the unit, and its name. [s]
+    """
+    units = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"))
+    return next((each for each in units if longest >= each[0]), (1.0, "s"))
+
+
+def energy_unit(most_mwh: float) -> tuple[float, str]:
+    """Unit in which several energies are drawn.
+
+    Args:
+        most_mwh: The largest. [MWh]
+
+    Returns:
+        Energy of the unit, and its name. [MWh]
+    """
+    units = ((1e3, "GWh"), (1.0, "MWh"))
+    return next((each for each in units if most_mwh >= each[0]), (1e-3, "kWh"))
+
+
+def between(low: str, high: str) -> str:
+    """Bounds in words, with the unit once where both have the same.
+
+    Args:
+        low: The lower, a number and a unit. [text]
+        high: The higher. [text]
+
+    Returns:
+        For example `1.20 to 2.40 kUSD`. [text]
+    """
+    number, _, unit = low.partition(" ")
+    return f"{number if high.endswith(f' {unit}') else low} to {high}"
 
 
 def saved_for(seconds_per_usd: float, amount: float) -> str:

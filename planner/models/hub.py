@@ -3,10 +3,14 @@
 import re
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from planner.models.errors import ModelConfigError
 
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+_CONFIG = "config.json"
+PATIENCE = 5.0
+"""Longest wait for the hub's word. [s]"""
 _FILES = (".json", ".yaml", ".yml")
 
 
@@ -45,11 +49,26 @@ def hub_config(repo: str) -> Path:
             f"{start} cannot be asked without huggingface_hub: install it, or "
             f"{otherwise}"
         ) from error
+    silence = _silence(hub, repo)
     try:
-        return Path(hub.hf_hub_download(repo, "config.json"))
-    except (OSError, RuntimeError, ValueError) as error:
-        reason = str(error).strip().split("\n", maxsplit=1)[0]
+        kept = {"local_files_only": True} if silence else {}
+        return Path(hub.hf_hub_download(repo, _CONFIG, **kept))
+    except (OSError, RuntimeError, ValueError) as missing:
+        cause = silence or missing
+        reason = str(cause).strip().split("\n", maxsplit=1)[0]
         raise ModelConfigError(
-            f"{start} did not give it ({type(error).__name__}: {reason}); offline or "
+            f"{start} did not give it ({type(cause).__name__}: {reason}); offline or "
             f"without access, {otherwise}"
-        ) from error
+        ) from cause
+
+
+def _silence(hub: ModuleType, repo: str) -> Exception | None:
+    """The error of one question to the hub; None where it answers.
+
+    A download asks six times, half a minute, where there is no network.
+    """
+    try:
+        hub.get_hf_file_metadata(hub.hf_hub_url(repo, _CONFIG), timeout=PATIENCE)
+    except Exception as error:  # noqa: BLE001  # HTTP libraries of its versions differ
+        return error
+    return None

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -125,13 +126,13 @@ def tightest(workload: Pricing, stop: Stop | None = None) -> Footprint | None:
 
 def _leanest(workload: Pricing, stop: Stop) -> list[tuple[CostTable, Space, int]]:
     """The candidates that a rough count puts first, some dozens of the whole space."""
-    best: list[tuple[float, int, tuple[CostTable, Space, int]]] = []
+    best: list[tuple[float, tuple[CostTable, Space, int]]] = []
     for table, space in _priced_parts(workload, stop):
         rough = _rough(table, space)
-        for at in np.argsort(rough, kind="stable")[:TRIED].tolist():
-            best.append((float(rough[at]), len(best), (table, space, at)))
-        best = sorted(best)[:TRIED]
-    return [candidate for _, _, candidate in best]
+        first = np.argsort(rough, kind="stable")[:TRIED].tolist()
+        best += [(float(rough[at]), (table, space, at)) for at in first]
+        best = sorted(best, key=itemgetter(0))[:TRIED]
+    return [candidate for _, candidate in best]
 
 
 def _priced_parts(workload: Pricing, stop: Stop) -> Iterator[tuple[CostTable, Space]]:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from planner import __version__
 from planner.comparison.answer import CandidateAnswer, Comparison, Extra
-from planner.comparison.vocabulary import days, energy_words, money, saved_for
+from planner.comparison.vocabulary import between, days, energy_words, money, saved_for
 from planner.planning.reasons import gpus_words
 from planner.report.tables import section, sentences
 from planner.specs.answer.estimate import Interval
@@ -93,7 +93,7 @@ def _row(one: CandidateAnswer) -> tuple[str | Text, ...]:
 def _between(interval: Interval, said: object) -> str:
     """A value, and below it the bounds."""
     assert callable(said)
-    return f"{said(interval.value)}\n{said(interval.low)} to {said(interval.high)}"
+    return f"{said(interval.value)}\n{between(said(interval.low), said(interval.high))}"
 
 
 def _mark(one: CandidateAnswer) -> Text:

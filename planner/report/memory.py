@@ -131,7 +131,7 @@ def _fewest(answer: TrainingMemory) -> str:
     if layout is None or answer.gpus_needed is None:
         return answer.methods[0].reason or "none"
     needed = gpus_words(answer.gpus_needed, answer.gpus_per_node)
-    return f"{needed}: {short_layout(layout)}"
+    return f"{needed}: {short_layout(layout).replace(',', ', ')}"
 
 
 def most_served_rows(answer: InferenceMemory) -> list[tuple[str, str]]:

@@ -9,21 +9,28 @@ COMMANDS = {"what-if": "plan"}
 """Page to the command of another name."""
 
 
-def command_of(form: Form) -> str:
+USUAL = {"plan": 120.0, "explain": 60.0}
+"""Time limit that a command has where none is given. [s]"""
+
+
+def command_of(form: Form, seconds: float = 0.0) -> str:
     """Write the command line of a form.
 
     Args:
         form: The form, filled in. [-]
+        seconds: Limit on the time of the search; 0 for the command's own. [s]
 
     Returns:
         A line for a shell; of a comparison, the line for its purchase file. [text]
     """
+    timed = form.kind in {*USUAL, "compare"} and seconds
+    usual = seconds == USUAL.get(form.kind)
+    limit = ["--time-limit", f"{seconds:g}"] if timed and not usual else []
     if form.kind == "compare":
-        return "planner compare purchase.yaml"
+        return shlex.join(["planner", "compare", "purchase.yaml", *limit])
     if form.kind != "rows":
-        return shlex.join(
-            ["planner", COMMANDS.get(form.kind, form.kind), *_words(form)]
-        )
+        command = COMMANDS.get(form.kind, form.kind)
+        return shlex.join(["planner", command, *_words(form), *limit])
     if form.values.get("is") != "log":
         return (
             "planner validate rows.yaml && planner calibrate rows.yaml --out fit.yaml"

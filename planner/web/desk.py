@@ -108,7 +108,10 @@ class Desk:
                 if await request.is_disconnected():
                     raise LeftError
                 if isinstance(told, Answered):
-                    self._answers.put((question.kind, question.fields), told)
+                    limited = replace(told, seconds=question.seconds)
+                    self._answers.put((question.kind, question.fields), limited)
+                    yield limited
+                    return
                 yield told
 
     async def answer(

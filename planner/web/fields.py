@@ -7,6 +7,7 @@ from functools import cache
 from urllib.parse import urlencode
 
 from hardware import catalog
+from hardware.spelling import SpellingError, read_fleet
 from planner.frameworks import FRAMEWORKS
 from planner.models import preset_names
 from planner.specs.search import SearchSpec
@@ -103,7 +104,7 @@ def _frameworks() -> Sequence[tuple[str, str]]:
 def _risks() -> Sequence[tuple[str, str]]:
     usual = SearchSpec().memory_risk
     limits = [(str(risk), f"At most {risk:.0%}") for risk in RISKS]
-    return (("", f"At most {usual:.0%}, as usual"), *limits, (ANY, "Any: the fastest"))
+    return (("", f"At most {usual:.0%}"), *limits, (ANY, "Any: the fastest"))
 
 
 @cache
@@ -259,13 +260,14 @@ def read_form(kind: str, given: Sequence[tuple[str, str]]) -> Form:
 
 def _counted(found: Mapping[str, str]) -> dict[str, str]:
     """GPUs of other pages, `8xh100`, as number and kind."""
-    match = re.fullmatch(r"(\d+) ?[x\xd7] ?(\S+)", found.get("on", ""))
-    own = dict(found)
-    if match is not None and not own.get("count"):
-        own["count"] = match[1]
-        kinds = [name for name in catalog.names("gpus") if name.startswith(match[2])]
-        own["gpu"] = next((k for k in kinds if k == match[2]), "".join(kinds[:1]))
-    return own
+    own, on = dict(found), found.get("on", "")
+    if not on or own.get("count") or ON.fault(on):
+        return own
+    try:
+        fleet = read_fleet(on)
+    except (SpellingError, catalog.UnknownNameError):
+        return own
+    return own | {"count": str(fleet.gpus), "gpu": fleet.gpu}
 
 
 def _clusters(given: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:

@@ -131,6 +131,7 @@ class Answered:
         unwritten: Reason why there is no launch folder. [text]
         summary: Main numbers, of a plan. [-]
         more: Values for links that go on from here, by name. [text]
+        seconds: Limit on the time of the search; 0 where there is none. [s]
     """
 
     page: Page
@@ -141,6 +142,7 @@ class Answered:
     unwritten: str = ""
     summary: Summary | None = None
     more: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 Told = Waiting | Searching | Counting | Refused | Answered

@@ -229,7 +229,7 @@ def answer_html(answer: Answered, form: Form) -> str:
         here=form.kind,
         page=answer.page,
         answer=answer,
-        command=command_of(form),
+        command=command_of(form, answer.seconds),
         downloads=_downloads(answer, form),
         onward=_onward(form),
         whys=_whys(answer, form),

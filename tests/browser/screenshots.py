@@ -17,7 +17,7 @@ from chromium import Theme, chromium, photograph, set_look, show
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "docs" / "images"
 WIDTH = 1280
-HEIGHTS = {"plan": 945, "compare": 2800}
+HEIGHTS = {"plan": 885, "compare": 2800}
 COMMANDS = {
     "plan": ("plan", "configs/jobs/llama-3.1-405b-16k-h100.yaml"),
     "compare": ("compare", "configs/purchases/70b-one-month.yaml"),

@@ -238,6 +238,11 @@ def test_a_click_asks_why_not(server: Served, look: Any) -> None:
 
 def test_rows_are_held_against_predictions(server: Served, look: Any) -> None:
     look.get(server.base + "/rows")
+    job, (rows, log) = find(look, ".of-log"), seen(look, ".kinds input")
+    assert not job.is_displayed()
+    click(look, log)
+    assert job.is_displayed()
+    click(look, rows)
     look.execute_script(
         "document.getElementById('content').value = arguments[0]", ROWS.read_text()
     )

@@ -16,6 +16,7 @@ from hardware.spelling.words import words
 
 READ = {
     "8xH100": ("1 x dgx-h100", 8),
+    "64 H100s": ("8 x dgx-h100", 64),
     "8 H100 SXM": ("1 x dgx-h100", 8),
     "H100:8": ("1 x dgx-h100", 8),
     "2x8xh100": ("2 x dgx-h100", 16),
@@ -38,6 +39,8 @@ READ = {
     "4xh100": ("1 x dgx-h100, 4 of 8 GPUs", 4),
     "4xT4": ("1 x server-t4-4", 4),
     "2x 2080 Ti": ("1 x workstation-rtx-2080-ti-4, 2 of 4 GPUs", 2),
+    "p5.48xlarge x 2": ("2 x aws-p5.48xlarge", 16),
+    "4 x Standard_ND96isr_H100_v5": ("4 x azure-nd96isr-h100-v5", 32),
     "12xh100": ("2 x dgx-h100, 6 of 8 GPUs", 12),
 }
 """Text to the name of the cluster and its GPUs. [1]"""
@@ -46,7 +49,7 @@ REFUSED = {
     "4xTPU v5e": "a TPU .* nearest: h100-sxm5-80gb",
     "v5p-128": "a TPU",
     "16xtrn2": "Trainium",
-    "8xP100": "too old .* nearest: v100",
+    "8xP100": "'P100' is a GPU that is too old .* nearest: v100",
     "4xgtx1080ti": "too old .* nearest: v100",
     "2x rtx 2080": "a Turing GPU .* nearest: rtx-2080-ti",
     "2x 7900 XTX": "a Radeon RX .* nearest: mi210",
@@ -56,7 +59,8 @@ REFUSED = {
     "8xmi250x": "count GCDs",
     "8xh1000": "nearest: h100",
     "8x rtx 6000": "any of rtx-6000-ada, rtx-pro-6000-blackwell",
-    "h100": "no count of GPUs",
+    "h100": "no count of GPUs and no cluster; say how many, as 8xh100",
+    "8x" + 200 * "x": "'8xx.*is longer than 120 characters",
     "0xh100": "a count is 1 to",
     "20xh100": "nearest: 16x or 24x, .* '4 nodes of 5'",
     "2 nodes of 16 h100": "has 8 GPUs; given 16",

@@ -23,6 +23,7 @@ from planner.cli.options import Assignments, Calibration, Hardware, JsonTo
 from planner.cli.output import check_writable, deliver
 from planner.cli.pictures import ReportTo, write_report
 from planner.cli.progress import candidate_progress
+from planner.cli.screens import SHOWN, again
 from planner.cli.sources import with_assumed
 from planner.cli.spread import FallBack, Resume, Scheduler
 from planner.cli.stopping import MemoryLimit
@@ -95,6 +96,7 @@ Tolerance = Annotated[
 def compare(
     specs: Specs = None,
     *,
+    context: typer.Context,
     model: LineModel = None,
     on: On = None,
     method: LineMethod = None,
@@ -121,6 +123,7 @@ def compare(
 
     Args:
         specs: Jobs, or one purchase file. [-]
+        context: Context of the command. [-]
         model: Model of a job without a file. [text]
         on: GPUs of each candidate. [text]
         method: Method of training. [text]
@@ -171,7 +174,8 @@ def compare(
         )
     text = answer.model_dump_json(by_alias=True, indent=2)
     deliver(with_assumed(comparison_report(answer), assumed), text, json_to)
-    write_report(report_to, lambda: _page(answer))
+    command = again(context, "compare", SHOWN)
+    write_report(report_to, lambda: _page(answer), command)
     _require_plan(answer)
 
 

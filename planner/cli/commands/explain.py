@@ -10,6 +10,7 @@ from planner.cli.guard import guarded
 from planner.cli.options import JsonTo, Robust
 from planner.cli.output import check_writable, deliver
 from planner.cli.pictures import ReportTo, write_report
+from planner.cli.screens import SHOWN, again
 from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.stopping import MemoryLimit, this_run
 from planner.errors import InfeasibleError, TimeLimitError
@@ -39,6 +40,7 @@ TimeLimit = Annotated[
 def explain(
     source: Source,
     *,
+    context: typer.Context,
     layout: LayoutText = None,
     time_limit: TimeLimit = 60.0,
     memory_limit: MemoryLimit = MEMORY,
@@ -50,6 +52,7 @@ def explain(
 
     Args:
         source: The job. [-]
+        context: Context of the command. [-]
         layout: Layout to judge, in its short form. [text]
         time_limit: Longest time in all, from the start of the process. [s]
         memory_limit: Most memory of the process and its workers. [text]
@@ -75,7 +78,8 @@ def explain(
         json_to, report_to = "-" if json_to == "-" else None, None
     report = explanation_report(answer, heading(found.workload))
     deliver(with_assumed(report, asked.assumed), text, json_to)
-    write_report(report_to, found.page)
+    command = again(context, "explain", SHOWN - {"layout"})
+    write_report(report_to, found.page, command)
     _leave(answer, time_limit, job.file)
 
 

@@ -12,6 +12,7 @@ from planner.cli.options import JsonTo, Robust
 from planner.cli.output import check_writable, deliver
 from planner.cli.pictures import ReportTo, write_report
 from planner.cli.progress import candidate_progress
+from planner.cli.screens import SHOWN, again
 from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.spread import FallBack, Resume, Scheduler
 from planner.cli.stopping import MemoryLimit
@@ -41,6 +42,7 @@ TimeLimit = Annotated[
 def sweep(
     source: Source,
     *,
+    context: typer.Context,
     over: OverTexts,
     time_limit: TimeLimit = 60.0,
     memory_limit: MemoryLimit = MEMORY,
@@ -55,6 +57,7 @@ def sweep(
 
     Args:
         source: The job. [-]
+        context: Context of the command. [-]
         over: Fields and their values. [text]
         time_limit: Longest search of a combination. [s]
         memory_limit: Most memory of the process and its workers. [text]
@@ -92,7 +95,8 @@ def sweep(
         )
     text = answer.model_dump_json(by_alias=True, indent=2)
     deliver(with_assumed(sweep_report(answer), asked.assumed), text, json_to)
-    write_report(report_to, lambda: _page(answer))
+    command = again(context, "sweep", SHOWN)
+    write_report(report_to, lambda: _page(answer), command)
     _require_plan(answer)
 
 

@@ -96,8 +96,10 @@ def known_model(reference: str) -> Named | None:
     name = ids.get(plain, plain)
     if name in preset_names():
         return Named(name, load_model(name))
-    same = None if _is_path(reference) else _base_of(plain)
-    return _tuned(reference.strip(), same) if same else None
+    if _is_path(reference):
+        return None
+    same = _base_of(plain)
+    return _tuned(reference.strip(), same) if same else _spelt(plain)
 
 
 def _is_path(reference: str) -> bool:
@@ -110,6 +112,32 @@ def _base_of(plain: str) -> str | None:
     if base in preset_names():
         return base
     return next((ids[base + end] for end in ("", *_ENDS) if base + end in ids), None)
+
+
+def _spelt(reference: str) -> Named | None:
+    """The preset that a name means but for its marks, as `Llama3.1:8B`."""
+    whole = re.sub(r"[\s_:]+", "-", reference.lower())
+    if "/" in whole:
+        return None
+    for name in (whole, _TUNED.sub("", whole)):
+        same = _preset_like(name)
+        if same is not None and name == whole:
+            return Named(same, load_model(same))
+        if same is not None:
+            return _tuned(whole, same)
+    return None
+
+
+def _preset_like(name: str) -> str | None:
+    """The preset of a name; one that differs by marks alone, if it is the only one."""
+    alike = [preset for preset in preset_names() if _bare(preset) == _bare(name)]
+    found = [preset for preset in alike if preset == name] or alike
+    return found[0] if len(found) == 1 else None
+
+
+def _bare(name: str) -> str:
+    """Letters and digits of a name."""
+    return re.sub(r"[^a-z0-9]", "", name)
 
 
 def _tuned(reference: str, same: str) -> Named:

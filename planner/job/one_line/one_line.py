@@ -1,9 +1,7 @@
 """A job from one line, with everything that it assumes."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 
 from hardware import catalog
@@ -20,18 +18,20 @@ from planner.errors import BadInputError
 from planner.job.expressible import refuse_unwritable
 from planner.job.fleets import cluster_named
 from planner.job.one_line.models import Named, model_named
+from planner.job.one_line.said import (
+    read_batch,
+    read_framework,
+    read_length,
+    read_method,
+    read_tokens,
+)
 from planner.job.one_line.tasks import Task, task_of
 from planner.job.resolve import resolve
 from planner.specs.job import JobSpec
 from planner.specs.reading.read import Fields
-from planner.specs.training import Method
 
 ORIGIN = "--model, --on"
 """Origin of such a job, in place of a file in messages. [text]"""
-COMPUTE_OPTIMAL = "compute-optimal"
-"""Tokens by the rule of thumb. [text]"""
-_TOKENS = re.compile(r"(\d+(?:\.\d+)?(?:e\+?\d+)?)\s*([kmbt]?)", re.IGNORECASE)
-_SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ def job_of(
     model: str,
     on: str,
     *,
-    method: Method = "full",
-    seq_len: int | None = None,
-    global_batch: int | None = None,
+    method: str = "full",
+    seq_len: int | str | None = None,
+    global_batch: int | str | None = None,
     framework: str | None = None,
     tokens: float | str | None = None,
     network: str | None = None,
@@ -81,8 +81,8 @@ def job_of(
     Args:
         model: Preset, hub id, config.json or its folder. [text]
         on: Count of GPUs in any spelling, or the name or file of a cluster. [text]
-        method: Method of training. [text]
-        seq_len: Tokens of a sequence. [token]
+        method: Method of training, in any case. [text]
+        seq_len: Tokens of a sequence, as 8192 or 8k. [token]
         global_batch: Sequences of a step. [sequence]
         framework: Framework by name, or `any`. [text]
         tokens: Tokens of the run, as `15T`. [token]
@@ -96,8 +96,12 @@ def job_of(
     Raises:
         BadInputError: Model, GPUs, network or tokens are unknown.
     """
-    named, fleet = model_named(model, family), _fleet(on, network)
+    method = read_method(method)
+    seq_len = None if seq_len is None else read_length(seq_len)
+    global_batch = None if global_batch is None else read_batch(global_batch)
+    framework = None if framework is None else read_framework(framework)
     run = None if tokens is None else read_tokens(str(tokens))
+    named, fleet = model_named(model, family), _fleet(on, network)
     count = run if isinstance(run, float) else 0.0
     task = task_of(method, fleet.gpus, count, purpose)
     longest = named.architecture.max_position or task.seq_len
@@ -118,49 +122,6 @@ def job_of(
     given = {"training.seq_len": seq_len, "training.global_batch": global_batch}
     words = _words(named, fleet, fields, given | {"framework": framework})
     return OneLine(fields, words)
-
-
-def read_tokens(text: str) -> float | str:
-    """Tokens of a run as people write them.
-
-    Args:
-        text: A number, maybe with k, M, B or T; or `compute-optimal`. [text]
-
-    Returns:
-        Tokens, or `compute-optimal`. [token]
-
-    Raises:
-        BadInputError: The text is neither.
-    """
-    if text.strip() == COMPUTE_OPTIMAL:
-        return COMPUTE_OPTIMAL
-    return token_count(text, "--tokens", f", or {COMPUTE_OPTIMAL}")
-
-
-def token_count(text: str, option: str, more: str = "") -> float:
-    """A number of tokens as people write it.
-
-    Args:
-        text: A number, maybe with k, M, B or T. [text]
-        option: Option of the number, for messages. [text]
-        more: What else the option takes, in words. [text]
-
-    Returns:
-        Tokens. [token]
-
-    Raises:
-        BadInputError: The text is no number above zero.
-    """
-    match = _TOKENS.fullmatch(text.strip().replace(",", ""))
-    count = float(match[1]) * _SCALE[match[2].lower()] if match else 0.0
-    if not 0 < count < inf:
-        raise BadInputError(
-            "is no number of tokens",
-            field=option,
-            value=text,
-            allowed=f"a number as 15T, 300B or 2e9{more}",
-        )
-    return count
 
 
 def _inside(path: str, block: str) -> bool:

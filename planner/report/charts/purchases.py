@@ -3,7 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from planner.comparison.answer import CandidateAnswer, Extra, FrontPoint
-from planner.comparison.vocabulary import days, money
+from planner.comparison.vocabulary import (
+    days,
+    days_unit,
+    energy_unit,
+    money,
+    money_unit,
+)
 from planner.report.charts.look import (
     ROW,
     Figure,
@@ -31,7 +37,8 @@ PALETTE = (
 """Colour of each candidate, in the order given. [text]"""
 SYMBOLS = ("circle", "square", "diamond", "triangle-up")
 """Symbols; every eight candidates share one. [text]"""
-_DAY, _MILLION = 86400.0, 1e6
+SPAN = 3.0
+"""Longest time over the shortest, up to which an axis of time is linear. [1]"""
 
 
 def candidate_legend(candidates: Sequence[CandidateAnswer]) -> Legend:
@@ -60,48 +67,61 @@ def time_cost(
         front: Points that no node count beats in both time and cost. [-]
 
     Returns:
-        Points; chosen counts are large, a line joins the front. [d, MUSD]
+        Points; chosen counts are large, a line joins the front.
     """
+    (day, day_name), (dollar, dollar_name) = _units(candidates)
     joined = {
         "type": "scatter",
         "mode": "lines",
-        "x": rounded([point.time_s / _DAY for point in front], 3),
-        "y": rounded([point.cost_usd / _MILLION for point in front], 4),
+        "x": rounded([point.time_s / day for point in front], 3),
+        "y": rounded([point.cost_usd / dollar for point in front], 4),
         "line": {"color": "@dim", "width": 1, "dash": "dot", "shape": "hv"},
         "hoverinfo": "skip",
     }
-    clouds = (_cloud(one, place) for place, one in enumerate(candidates))
+    clouds = (_cloud(one, n, day, dollar) for n, one in enumerate(candidates))
     points = [trace for trace in clouds if trace["x"]]
     return {
         "data": [joined, *points],
         "layout": layout(
             420,
-            xaxis=axis("time to train [d]", type="log", **_ticks(points)),
-            yaxis=axis("cost [MUSD]", rangemode="normal"),
+            xaxis=axis(f"time to train [{day_name}]", **_scale(points)),
+            yaxis=axis(f"cost [{dollar_name}]", rangemode="normal"),
         ),
     }
 
 
-def _ticks(points: Sequence[Trace]) -> dict[str, object]:
-    """Round numbers of days near those that are shown."""
+Units = tuple[tuple[float, str], tuple[float, str]]
+
+
+def _units(candidates: Sequence[CandidateAnswer]) -> Units:
+    """Units of time and of money for every planned node count."""
+    points = [point for one in candidates for point in one.points]
+    longest = max((point.time_s or 0.0 for point in points), default=0.0)
+    most = max((point.cost_usd or 0.0 for point in points), default=0.0)
+    return days_unit(longest), money_unit(most)
+
+
+def _scale(points: Sequence[Trace]) -> dict[str, object]:
+    """A linear axis of times that are alike, else a logarithmic one, round ticks."""
     times = [time for trace in points for time in trace["x"]]  # type: ignore[attr-defined]
-    if not times:
-        return {}
+    if not times or max(times) < SPAN * min(times):
+        return {"nticks": 6}
     low, high = min(times) / 1.2, max(times) * 1.2
     rounds = (step * 10.0**power for power in range(-3, 7) for step in (1, 2, 3, 5, 7))
     ticks = [tick for tick in rounds if low <= tick <= high]
-    return {"tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]}
+    named = [f"{tick:g}" for tick in ticks]
+    return {"type": "log", "tickvals": ticks, "ticktext": named}
 
 
-def _cloud(one: CandidateAnswer, place: int) -> Trace:
+def _cloud(one: CandidateAnswer, place: int, day: float, dollar: float) -> Trace:
     """Node counts of one candidate; the chosen count is larger."""
     known = [(p, *_pair(p.time_s, p.cost_usd)) for p in one.points]
     shown = [(p, time, cost) for p, time, cost in known if time and cost]
     return {
         "type": "scatter",
         "mode": "markers",
-        "x": rounded([time / _DAY for _, time, _ in shown], 3),
-        "y": rounded([cost / _MILLION for _, _, cost in shown], 4),
+        "x": rounded([time / day for _, time, _ in shown], 3),
+        "y": rounded([cost / dollar for _, _, cost in shown], 4),
         "text": [
             f"<b>{one.name}</b><br>{p.nodes:,} nodes, {p.gpus:,} GPUs<br>"
             f"{days(time)}, {money(cost)}"
@@ -133,10 +153,13 @@ def side_by_side(candidates: Sequence[CandidateAnswer], measure: str) -> Figure:
     """
     found = list(_measured(candidates, measure))
     down = measure == "tokens per dollar"
-    found.sort(key=lambda row: -row[1] if down else row[1])
-    values = [value for _, value, _, _, _ in found]
+    found.sort(key=lambda row: -row[1].value if down else row[1].value)
+    scale, title = _drawn_in(measure, [interval.high for _, interval, _ in found])
+    values = [interval.value / scale for _, interval, _ in found]
+    above = [(i.high - i.value) / scale for _, i, _ in found]
+    below = [(i.value - i.low) / scale for _, i, _ in found]
     trace = bars(
-        [wrapped(name, 26) for name, _, _, _, _ in found],
+        [wrapped(name, 26) for name, _, _ in found],
         rounded(values, 4),
         marker={"color": [f"@{colour}" for *_, colour in found]},
         text=[_said(value) for value in values],
@@ -146,9 +169,9 @@ def side_by_side(candidates: Sequence[CandidateAnswer], measure: str) -> Figure:
         error_x={
             "type": "data",
             "symmetric": False,
-            "array": rounded([high - value for _, value, _, high, _ in found], 4),
-            "arrayminus": rounded([value - low for _, value, low, _, _ in found], 4),
-            "color": "@dim",
+            "array": rounded(above, 4),
+            "arrayminus": rounded(below, 4),
+            "color": "@ink",
             "thickness": 1.2,
             "width": 4,
         },
@@ -158,19 +181,24 @@ def side_by_side(candidates: Sequence[CandidateAnswer], measure: str) -> Figure:
         "data": [trace],
         "layout": layout(
             80 + (ROW + 8) * max(len(found), 2),
-            xaxis=axis(TITLES[measure], rangemode="tozero", nticks=6),
+            xaxis=axis(title, rangemode="tozero", nticks=6),
             yaxis=downwards(),
         ),
     }
 
 
-TITLES = {
-    "time": "time to train [d]",
-    "cost": "cost [MUSD]",
-    "energy": "energy [GWh]",
-    "tokens per dollar": "tokens per dollar",
-}
-"""Measure to the title of the axis."""
+def _drawn_in(measure: str, values: Sequence[float]) -> tuple[float, str]:
+    """Scale and title of the axis of a measure."""
+    most = max(values, default=0.0)
+    if measure == "tokens per dollar":
+        return 1.0, measure
+    title, unit = {
+        "time": ("time to train", days_unit),
+        "cost": ("cost", money_unit),
+        "energy": ("energy", energy_unit),
+    }[measure]
+    scale, name = unit(most)
+    return scale, f"{title} [{name}]"
 
 
 def _said(value: float) -> str:
@@ -179,56 +207,52 @@ def _said(value: float) -> str:
 
 def _measured(
     candidates: Sequence[CandidateAnswer], measure: str
-) -> Iterator[tuple[str, float, float, float, str]]:
-    """Name, value, low, high and colour of each candidate that has the measure."""
+) -> Iterator[tuple[str, Interval, str]]:
+    """Name, interval and colour of each candidate that has the measure."""
     for place, one in enumerate(candidates):
-        bounds = _bounds(one, measure)
-        if bounds is not None:
-            yield (one.name, *bounds, PALETTE[place % len(PALETTE)])
+        found = _interval(one, measure)
+        if found is not None:
+            yield one.name, found, PALETTE[place % len(PALETTE)]
 
 
-def _bounds(one: CandidateAnswer, measure: str) -> tuple[float, float, float] | None:
+def _interval(one: CandidateAnswer, measure: str) -> Interval | None:
+    """A measure of a candidate. [s, USD, MWh or token/USD]."""
     run = one.run
     if run is None:
         return None
     cost = None if run.cost_usd is None else run.cost_usd.total
-    if measure == "tokens per dollar":
-        if cost is None or not cost.low:
-            return None
-        tokens = run.tokens
-        return tokens / cost.value, tokens / cost.high, tokens / cost.low
-    scales: dict[str, tuple[Interval | None, float]] = {
-        "time": (run.time_to_train_s, _DAY),
-        "cost": (cost, _MILLION),
-        "energy": (run.energy_mwh, 1e3),
-    }
-    interval, scale = scales[measure]
-    if interval is None:
+    if measure != "tokens per dollar":
+        known = {"time": run.time_to_train_s, "cost": cost, "energy": run.energy_mwh}
+        return known[measure]
+    if cost is None or not cost.low:
         return None
-    return interval.value / scale, interval.low / scale, interval.high / scale
+    tokens = run.tokens
+    low, high = tokens / cost.high, tokens / cost.low
+    return Interval(value=tokens / cost.value, low=low, high=high)
 
 
 def next_dollar(extras: Sequence[Extra]) -> Figure:
-    """Days that each step of more or better hardware saves.
+    """Time that each step of more or better hardware saves.
 
     Args:
         extras: Steps, the best first. [-]
 
     Returns:
-        Bars; steps without a price are pale. [d]
+        Bars; steps without a price are pale.
     """
+    unit, name = days_unit(max((one.saved_s for one in extras), default=0.0))
     trace = bars(
         [wrapped(one.change, 24) for one in extras],
-        rounded([one.saved_s / _DAY for one in extras], 4),
+        rounded([one.saved_s / unit for one in extras], 4),
         marker={"color": [_color(one) for one in extras]},
         hovertext=[_worth(one) for one in extras],
-        hovertemplate="%{y}: %{x:.2f} d<br>%{hovertext}<extra></extra>",
+        hovertemplate=f"%{{y}}: %{{x:.2f}} {name}<br>%{{hovertext}}<extra></extra>",
     )
     return {
         "data": [trace],
         "layout": layout(
             80 + (ROW + 12) * max(len(extras), 2),
-            xaxis=axis("days saved", zeroline=True, nticks=6),
+            xaxis=axis(f"time saved [{name}]", zeroline=True, nticks=6),
             yaxis=downwards(),
         ),
     }

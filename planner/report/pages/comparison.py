@@ -1,10 +1,16 @@
 """The page of `planner compare`: candidates side by side, and what to sign for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from planner.comparison.answer import CandidateAnswer, Comparison
-from planner.comparison.vocabulary import days, energy_words, money, tokens_words
+from planner.comparison.vocabulary import (
+    between,
+    days,
+    energy_words,
+    money,
+    tokens_words,
+)
 from planner.planning.reasons import gpus_words
 from planner.report.charts.purchases import (
     NEXT_LEGEND,
@@ -26,6 +32,7 @@ from planner.report.pages.blocks import (
 )
 from planner.report.pages.sheets import Sheet
 from planner.report.run import run_rows
+from planner.specs.answer.estimate import Interval
 from planner.specs.layouts.layout_text import short_layout
 
 _MEASURES = {
@@ -90,16 +97,17 @@ def _tiles(best: CandidateAnswer) -> Iterator[Tile]:
         return
     time, cost = run.time_to_train_s, run.cost_usd
     yield Tile(
-        "Time to train", days(time.value), f"{days(time.low)} to {days(time.high)}"
+        "Time to train", days(time.value), between(days(time.low), days(time.high))
     )
     if cost is not None:
         low, high = money(cost.total.low), money(cost.total.high)
-        yield Tile("Cost", money(cost.total.value), f"{low} to {high}")
+        yield Tile("Cost", money(cost.total.value), between(low, high))
     yield Tile("Energy", *energy_words(run.energy_mwh.value).split())
     mfu, step = plan.estimate.mfu.full_attention, plan.estimate.step_time_s.value
-    yield Tile("MFU", f"{mfu:.1%}", f"{step:.3f} s a step")
+    yield Tile("Share of peak (MFU)", f"{mfu:.1%}", f"{step:.3f} s a step")
     if best.tokens_per_usd is not None:
-        yield Tile("Tokens per dollar", f"{best.tokens_per_usd:,.0f}", best.price)
+        priced = (best.price or "").partition(",")[0]
+        yield Tile("Tokens per dollar", f"{best.tokens_per_usd:,.0f}", priced)
 
 
 def _candidates(answer: Comparison) -> Iterator[Section]:
@@ -117,13 +125,18 @@ def _candidates(answer: Comparison) -> Iterator[Section]:
         "nodes",
         "GPUs",
         "time",
+        "time, 90%",
         "cost",
-        "energy MWh",
+        "cost, 90%",
+        "energy",
         "tokens per dollar",
         "MFU",
     )
     table = Table(Sheet("", columns, rows, words=2))
-    lead = "A star: no other candidate is both faster and cheaper."
+    lead = (
+        "A star: no other candidate is both faster and cheaper. Bounds hold 90% of "
+        "what is measured."
+    )
     yield Section("candidates", "Side by side", [table, *parts], lead if legend else "")
 
 
@@ -136,18 +149,28 @@ def _row(one: CandidateAnswer) -> tuple[str, ...]:
     if one.plan is None or one.run is None:
         said = one.why or one.status
         known = said if one.settled else f"not settled: {one.unsettled or said}"
-        return (one.name, known, *[""] * 7)
+        return (one.name, known, *[""] * 9)
+    cost = one.run.cost_usd
     return (
         one.name,
         _verdict(one),
         f"{one.nodes or 0:,}",
         f"{one.gpus or 0:,}",
-        days(one.run.time_to_train_s.value),
-        "-" if one.cost_usd is None else money(one.cost_usd),
-        f"{one.run.energy_mwh.value:,.0f}",
+        *_with_bounds(one.run.time_to_train_s, days),
+        *_with_bounds(None if cost is None else cost.total, money),
+        energy_words(one.run.energy_mwh.value),
         "-" if one.tokens_per_usd is None else f"{one.tokens_per_usd:,.0f}",
         f"{one.plan.estimate.mfu.full_attention:.1%}",
     )
+
+
+def _with_bounds(
+    interval: Interval | None, said: Callable[[float], str]
+) -> tuple[str, str]:
+    """A value in words, and its bounds."""
+    if interval is None:
+        return "-", "-"
+    return said(interval.value), between(said(interval.low), said(interval.high))
 
 
 def _verdict(one: CandidateAnswer) -> str:
@@ -203,7 +226,7 @@ def _next(answer: Comparison) -> Iterator[Section]:
         "next",
         "What the next dollar buys",
         [
-            Chart(next_dollar(answer.extras), "Days saved by one step", NEXT_LEGEND),
+            Chart(next_dollar(answer.extras), "Time saved by one step", NEXT_LEGEND),
             Table(Sheet("", columns, rows, words=2)),
         ],
         f"One step of more or better hardware for {answer.best}.",

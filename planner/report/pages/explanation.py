@@ -24,13 +24,14 @@ from planner.report.pages.blocks import (
 from planner.report.pages.parts import (
     assumptions_section,
     eyebrow,
+    plain_rows,
     plan_sections,
     tiles,
 )
 from planner.report.pages.plan import front_parts, tie_parts
 from planner.report.pages.sheets import Sheet
 from planner.specs.answer.explanation import Change, Explained, Judgement
-from planner.specs.layouts.layout_text import layout_rows, short_layout
+from planner.specs.layouts.layout_text import short_layout
 
 
 def explanation_page(answer: Explained, workload: Workload, title: Heading) -> Page:
@@ -151,7 +152,7 @@ def _judged(given: Judgement | None) -> Iterator[Section]:
     )
     changes = [("fewest changes", given.fewest), ("best single change", given.single)]
     rows = [(name, _changed(each)) for name, each in changes if each is not None]
-    parts: list[Block] = [Facts(layout_rows(given.layout))]
+    parts: list[Block] = [Facts(plain_rows(given.layout))]
     parts += [Notes(given.wrong, "What is wrong with it")] if given.wrong else []
     if rows:
         parts.append(Table(Sheet("", ("what", "brings"), tuple(rows), words=2)))
@@ -223,4 +224,4 @@ def _fronts(answer: Explained) -> Iterator[Section]:
     parts: Sequence[Block] = front_parts(answer.memory_front, answer.gpu_front)
     if parts:
         lead = "Plans that no other beats in both measures."
-        yield Section("fronts", "Pareto fronts", parts, lead)
+        yield Section("fronts", "Trade-offs (Pareto fronts)", parts, lead)

@@ -44,6 +44,19 @@ from planner.specs.layouts.layout_text import layout_rows
 
 MOODS: dict[Verdict, str] = {"fits": "good", "at-risk": "warn", "oom": "bad"}
 """Verdict to the colour of its tile. [text]"""
+PLAIN = {
+    "tensor": "parts of a layer (tensor)",
+    "pipeline": "stages in a row (pipeline)",
+    "context": "parts of a sequence (context)",
+    "expert": "groups of experts (expert)",
+    "data": "copies of the model (data)",
+    "ZeRO stage": "states shared out (ZeRO stage)",
+    "micro-batch": "at once (micro-batch)",
+    "grad accumulation": "in turn (gradient accumulation)",
+    "rank order": "innermost first (rank order)",
+    "recompute": "computed twice (recompute)",
+}
+"""Name of a part of a layout to plain words for it. [text]"""
 
 
 def eyebrow(title: Heading) -> str:
@@ -82,7 +95,7 @@ def tiles(estimate: Estimate) -> list[Tile]:
             + (f"; {estimate.padding.words}" if estimate.padding else ""),
         ),
         Tile(
-            "MFU",
+            "Share of peak (MFU)",
             f"{mfu.full_attention:.1%}",
             f"with full attention; {mfu.causal_attention:.1%} causal, "
             f"{estimate.model_tflops_per_gpu.full_attention:.0f} TFLOP/s per GPU",
@@ -110,17 +123,20 @@ def memory_tile(memory: MemoryEstimate | ServingEstimate) -> Tile:
     )
 
 
-def plan_sections(workload: Workload, plan: RankedPlan) -> Iterator[Section]:
+def plan_sections(
+    workload: Workload, plan: RankedPlan, why: Sequence[str] = ()
+) -> Iterator[Section]:
     """Everything about one plan: topology, timeline, memory and time.
 
     Args:
         workload: The job, with the plan's settings. [-]
         plan: The plan. [-]
+        why: Reasons for the plan, beside its layout. [text]
 
     Yields:
         Sections in reading order.
     """
-    yield layout_section(workload, plan)
+    yield layout_section(workload, plan, why)
     if words := too_long(plan.layout):
         yield Section("timeline", "One step of the pipeline", [Notes([words])])
     else:
@@ -129,23 +145,42 @@ def plan_sections(workload: Workload, plan: RankedPlan) -> Iterator[Section]:
     yield time_section(plan.estimate)
 
 
-def layout_section(workload: Workload, plan: RankedPlan) -> Section:
+def layout_section(
+    workload: Workload, plan: RankedPlan, why: Sequence[str] = ()
+) -> Section:
     """The layout, and on which parts of the cluster its ranks lie.
 
     Args:
         workload: The job. [-]
         plan: The plan. [-]
+        why: Reasons for the plan. [text]
 
     Returns:
         The section. [-]
     """
-    rows = layout_rows(plan.layout)
+    rows = plain_rows(plan.layout)
     if plan.chosen:
         rows.append(("chosen", plan.chosen))
     parts: list[Block] = [Facts(rows)]
+    parts += [Notes(why, "Why this layout")] if why else []
     for ranks in hosted(workload, plan.layout):
         parts += _lying(ranks, plan.layout)
     return Section("layout", "The layout on the topology", parts)
+
+
+def plain_rows(layout: Layout) -> list[tuple[str, str]]:
+    """Parts of a layout in plain words, with those of practitioners in brackets.
+
+    Args:
+        layout: A complete layout. [-]
+
+    Returns:
+        (part, value) in reading order. [text]
+    """
+    return [
+        (PLAIN.get(name, name), value.removesuffix(" (innermost first)"))
+        for name, value in layout_rows(layout)
+    ]
 
 
 def _lying(ranks: Ranks, layout: Layout) -> Iterator[Block]:

@@ -29,6 +29,7 @@ from planner.report.pages.parts import (
     assumptions_section,
     eyebrow,
     memory_section,
+    plain_rows,
     plan_sections,
     tiles,
     time_section,
@@ -40,7 +41,6 @@ from planner.report.ties import bought_words, free_rows, tie_sentences
 from planner.specs.answer.explanation import FrontPoint
 from planner.specs.answer.result import RankedPlan, Result, Tie
 from planner.specs.layouts.layout_text import (
-    layout_rows,
     plan_difference,
     short_layout,
 )
@@ -90,7 +90,7 @@ def plan_page(
         lead=_lead(result, best),
         tiles=[*tiles(best.estimate), _proof(result)],
         sections=[
-            *plan_sections(workload, best),
+            *plan_sections(workload, best, _why(result)),
             *_fronts(extras),
             _search(result, extras),
             *_others(result),
@@ -98,6 +98,12 @@ def plan_page(
             assumptions_section(workload, best, result.warnings),
         ],
     )
+
+
+def _why(result: Result) -> list[str]:
+    """Reasons for the best plan: what it beats, and what bounds it."""
+    told = result.explanation
+    return [*filter(None, [told.runner_up, told.needed]), *told.binding]
 
 
 def _lead(result: Result, best: RankedPlan) -> str:
@@ -140,7 +146,7 @@ def _fronts(extras: Extras) -> Iterator[Section]:
         return
     yield Section(
         "fronts",
-        "Pareto fronts",
+        "Trade-offs (Pareto fronts)",
         [*found, *([Notes(extras.left_out)] if extras.left_out else [])],
         "Plans that no other beats in both measures, each the answer of a search.",
     )
@@ -215,9 +221,6 @@ def _rules(result: Result) -> Sheet:
 def _others(result: Result) -> Iterator[Section]:
     """Runners-up, and plans that tie."""
     parts: list[Block] = []
-    why = result.explanation
-    if told := [*filter(None, [why.runner_up, why.needed])]:
-        parts.append(Notes([*told, *why.binding], "Why it won"))
     if len(result.plans) > 1:
         parts.append(Table(_runners_up(result.plans)))
     parts += tie_parts(result.tie, robust=result.robust)
@@ -276,7 +279,7 @@ def _numbers(plan: RankedPlan) -> list[Block]:
         (tile.name, f"{tile.value} ({tile.note})") for tile in tiles(plan.estimate)
     ]
     words = [("as --layout takes it", short_layout(plan.layout).replace(",", ", "))]
-    return [Facts(numbers), Facts([*layout_rows(plan.layout), *words])]
+    return [Facts(numbers), Facts([*plain_rows(plan.layout), *words])]
 
 
 def _charts(plan: RankedPlan) -> list[Block]:

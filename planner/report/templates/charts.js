@@ -23,7 +23,11 @@ const drawn = (id, data) => {
   return Plotly.react(id, figure.data, layout, { responsive: true, displayModeBar: false });
 };
 
-const figureOf = (text) => { const n = parseFloat(text.replaceAll(",", "")); return Number.isNaN(n) ? null : n; };
+const UNITS = { USD: 1, kUSD: 1e3, MUSD: 1e6, BUSD: 1e9, s: 1, min: 60, h: 3600, d: 86400, kWh: 1, MWh: 1e3 };
+const figureOf = (text) => {
+  const n = parseFloat(text.replaceAll(",", ""));
+  return Number.isNaN(n) ? null : n * (UNITS[text.trim().split(" ")[1]] ?? 1);
+};
 const compare = (a, b) => {
   const [x, y] = [figureOf(a), figureOf(b)];
   return x !== null && y !== null ? x - y : a.localeCompare(b);

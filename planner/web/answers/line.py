@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, cast
 
 from planner.job.loading import Job, as_read
 from planner.job.one_line import ORIGIN, job_of
@@ -12,8 +11,6 @@ from planner.specs.reading.escape import yaml_text
 from planner.specs.reading.read import assigned, portable
 from planner.web.fields import ANY, limited
 from planner.web.question import Question
-
-Method = Literal["full", "lora", "qlora"]
 
 
 @dataclass(frozen=True)
@@ -73,9 +70,9 @@ def line_of(question: Question, on: str | None = None) -> Line:
     made = job_of(
         question.get("model"),
         on or question.get("on"),
-        method=cast("Method", question.get("method") or "full"),
-        seq_len=_number(question.get("seq_len")),
-        global_batch=_number(question.get("global_batch")),
+        method=question.get("method") or "full",
+        seq_len=question.get("seq_len") or None,
+        global_batch=question.get("global_batch") or None,
         framework=question.get("framework") or None,
         tokens=question.get("tokens") or None,
         network=question.get("network") or None,
@@ -95,7 +92,3 @@ def is_robust(question: Question) -> bool:
         False where any risk is taken. [-]
     """
     return question.get("risk") != ANY
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text else None

@@ -1,7 +1,9 @@
 """A job of one line: its model, its assumptions, and what is refused."""
 
 import json
+import re
 import sys
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +13,7 @@ from planner.errors import BadInputError
 from planner.frameworks import FRAMEWORKS
 from planner.job.one_line import job_of
 from planner.job.one_line.models import model_named
-from planner.job.one_line.one_line import read_tokens
+from planner.job.one_line.said import read_tokens
 from planner.job.one_line.tasks import task_of, tasks
 from planner.models import preset_hub_ids, preset_names, read_preset, weights_of
 from planner.specs.job import JobSpec
@@ -95,7 +97,11 @@ def test_a_model_of_the_hub_is_asked_for_where_the_hub_answers(
 ) -> None:
     file = tmp_path / "config.json"
     file.write_text(json.dumps(read_preset("qwen3-8b").config))
-    fake = SimpleNamespace(hf_hub_download=lambda _repo, _file: str(file))
+    fake = SimpleNamespace(
+        hf_hub_download=lambda _repo, _file: str(file),
+        hf_hub_url="{}/{}".format,
+        get_hf_file_metadata=lambda _url, timeout: timeout,
+    )
     monkeypatch.setitem(sys.modules, "huggingface_hub", fake)
     fields = job_of("owner/model", "8xh100").fields
     assert fields["model"] == "owner/model"
@@ -126,6 +132,12 @@ def test_a_file_is_named_by_its_whole_path(
         ({"on": "8xh1000"}, "--on: .* nearest: h100.*allowed: COUNTxGPU"),
         ({"network": "25 GbF"}, "--network: .*allowed: fabric and rate"),
         ({"tokens": "many"}, "--tokens: .*15T"),
+        ({"seq_len": "eight"}, "--seq-len: .*8192 or 8k"),
+        ({"seq_len": "1e12"}, "--seq-len: .*8192 or 8k"),
+        ({"seq_len": "0"}, "--seq-len: .*8192 or 8k"),
+        ({"global_batch": "4M"}, "--global-batch: .*global_batch_tokens"),
+        ({"method": "loras"}, "--method: .*did you mean lora.*allowed: full, lora"),
+        ({"framework": "FSDP"}, "--framework: .*allowed: .*torchtitan"),
     ],
 )
 def test_bad_input_is_refused_with_an_example(
@@ -140,4 +152,49 @@ def test_bad_input_is_refused_with_an_example(
 def test_tokens_are_read_as_people_write_them() -> None:
     assert read_tokens("15.6T") == 15.6e12
     assert read_tokens("300b") == read_tokens("3e11") == read_tokens("300,000M")
+    assert read_tokens("1.5 trillion tokens") == read_tokens("1_500_000M") == 1.5e12
+    assert read_tokens("2 million") == 2e6
     assert read_tokens("compute-optimal") == "compute-optimal"
+
+
+def test_options_are_read_as_people_write_them() -> None:
+    """8k tokens of a sequence are 8,192, as in names of contexts."""
+    line = job_of(
+        "Llama3.1:8B",
+        "8xh100",
+        method="LoRA",
+        seq_len="8k",
+        global_batch="1,024",
+        framework="TorchTitan",
+    )
+    training = line.fields["training"]
+    assert (line.fields["model"], line.fields["framework"]) == (
+        "llama-3.1-8b",
+        "torchtitan",
+    )
+    assert (training["method"], training["seq_len"]) == ("lora", 8192)
+    assert training["global_batch"] == 1024
+
+
+@pytest.mark.parametrize(
+    ("spelling", "name"),
+    [
+        ("Llama 3.1 8B", "llama-3.1-8b"),
+        ("llama3.1:70b", "llama-3.1-70b"),
+        ("LLAMA3-8B", "llama-3-8b"),
+        ("Qwen 2.5 7B Instruct", "qwen2.5-7b"),
+        ("mixtral 8x7b", "mixtral-8x7b"),
+        ("DeepSeek_V3", "deepseek-v3"),
+    ],
+)
+def test_a_preset_is_known_in_people_s_spelling(spelling: str, name: str) -> None:
+    assert model_named(spelling).given == name
+
+
+def test_a_spelling_of_two_presets_is_refused() -> None:
+    """`opt-1.3b` and `opt-13b` differ by a mark alone; with it each is known."""
+    bare = Counter(re.sub(r"[^a-z0-9]", "", name) for name in preset_names())
+    (twice,) = [name for name, count in bare.items() if count > 1]
+    with pytest.raises(BadInputError, match="did you mean"):
+        model_named(twice)
+    assert model_named("OPT 1.3B").given == "opt-1.3b"

@@ -16,8 +16,22 @@ from planner.models import (
 )
 
 
-def _hub(monkeypatch: pytest.MonkeyPatch, download: object) -> None:
-    fake = SimpleNamespace(hf_hub_download=download)
+def _hub(
+    monkeypatch: pytest.MonkeyPatch, download: object, answers: object = None
+) -> None:
+    """The library, with a download of ours and a hub that answers or raises."""
+
+    def metadata(url: str, timeout: float) -> None:
+        assert url.endswith("/config.json")
+        assert timeout <= 10
+        if isinstance(answers, Exception):
+            raise answers
+
+    fake = SimpleNamespace(
+        hf_hub_download=download,
+        hf_hub_url=lambda repo, file: f"https://hub/{repo}/{file}",
+        get_hf_file_metadata=metadata,
+    )
     monkeypatch.setitem(sys.modules, "huggingface_hub", fake)
 
 
@@ -46,14 +60,31 @@ def test_a_folder_of_that_name_comes_first(
 
 
 def test_offline_is_said_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    def download(_repo: str, _file: str) -> str:
-        raise ConnectionError("no route\nlong trace")
+    """The download is not tried: it would ask again and again for half a minute."""
 
-    _hub(monkeypatch, download)
+    def download(_repo: str, _file: str, *, local_files_only: bool = False) -> str:
+        assert local_files_only
+        raise FileNotFoundError("not in the cache")
+
+    _hub(monkeypatch, download, ConnectionError("no route\nlong trace"))
     with pytest.raises(ModelConfigError) as caught:
         load_model("owner/model")
     assert "(ConnectionError: no route)" in str(caught.value)
     assert "download its config.json elsewhere and give the path" in str(caught.value)
+
+
+def test_offline_a_copy_in_the_cache_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(read_preset("gpt2").config))
+
+    def download(_repo: str, _file: str, *, local_files_only: bool = False) -> str:
+        assert local_files_only
+        return str(file)
+
+    _hub(monkeypatch, download, ConnectionError("no route"))
+    assert load_model("owner/model").layers == 12
 
 
 def test_missing_library_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

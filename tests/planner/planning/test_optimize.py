@@ -8,6 +8,7 @@ from strategies import small_job, tightened, with_host_memory, with_profile
 
 from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
+from planner.planning import infeasible
 from planner.planning.infeasible import tightest
 from planner.planning.optimize import _status, optimize
 from planner.search.best_first import search
@@ -139,6 +140,20 @@ def test_the_tightest_layout_of_a_job_that_fits_is_within_the_capacity() -> None
     assert least is not None
     assert least.excess < 1
     assert least.needed == least.stage.device
+
+
+def test_the_tightest_layout_does_not_depend_on_the_parts_of_the_space(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Candidates that tie come from several parts, and the first of them is kept."""
+    workload = small_job(SearchSpec(), config=WIDE)
+    monkeypatch.setattr(infeasible, "TRIED", 3)
+    whole = tightest(workload)
+    monkeypatch.setattr(infeasible, "PART", 5)
+    parts = tightest(workload)
+    assert whole is not None
+    assert parts is not None
+    assert parts.layout == whole.layout
 
 
 def test_out_of_time_is_never_infeasible() -> None:

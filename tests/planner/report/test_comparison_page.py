@@ -19,6 +19,7 @@ from planner.comparison.choice.front import front, marked
 from planner.comparison.choice.quotes import over_the_quotes, quotes_behind
 from planner.comparison.flow import borrowed_rates
 from planner.comparison.read import Sweep
+from planner.comparison.vocabulary import between
 from planner.report.charts.purchases import side_by_side, time_cost
 from planner.report.pages import comparison_page, page_html
 from planner.specs.answer.estimate import Interval
@@ -150,6 +151,8 @@ def test_the_page_says_what_was_found(answer: Comparison) -> None:
         "The fastest that 5 MUSD pays for.",
         "nothing fits <it>",
         "2 USD/GPU-h: a quote",
+        "8.00 to 13.0 d",
+        "1.60 to 2.60 MUSD",
         "NICs of twice the rate",
         "fast: 2 nodes, the most that it buys.",
         "a warning",
@@ -157,6 +160,32 @@ def test_the_page_says_what_was_found(answer: Comparison) -> None:
         "broken nodes are replaced",
     ):
         assert part in words.text
+
+
+@pytest.mark.parametrize(
+    ("days", "cost", "titles"),
+    [
+        (20.0, 2e6, {"time to train [d]", "cost [MUSD]"}),
+        (0.2, 2e3, {"time to train [h]", "cost [kUSD]"}),
+        (0.2, 20.0, {"time to train [h]", "cost [USD]"}),
+    ],
+)
+def test_bars_and_points_are_in_units_of_their_size(
+    one_plan: RankedPlan, days: float, cost: float, titles: set[str]
+) -> None:
+    """No bar of 0.0017 MUSD: the largest end of an interval has the unit."""
+    one = candidate("a", one_plan, days, cost)
+    charts: list[Any] = [side_by_side([one], each) for each in ("time", "cost")]
+    assert {chart["layout"]["xaxis"]["title"]["text"] for chart in charts} == titles
+    assert all(float(chart["data"][0]["x"][0]) >= 1 for chart in charts)
+    points: Any = time_cost([one], front([one]))
+    axes = points["layout"]["xaxis"], points["layout"]["yaxis"]
+    assert {axis["title"]["text"] for axis in axes} == titles
+
+
+def test_bounds_name_a_unit_once() -> None:
+    assert between("1.20 kUSD", "2.40 kUSD") == "1.20 to 2.40 kUSD"
+    assert between("960 USD", "3.84 kUSD") == "960 USD to 3.84 kUSD"
 
 
 def plain(part: Any) -> Any:

@@ -24,7 +24,7 @@ from planner.report.pages import (
     plan_page,
     prediction_page,
 )
-from planner.report.pages.blocks import Chart, Pick
+from planner.report.pages.blocks import Chart, Facts, Notes, Pick
 from planner.report.pages.frame import hosts
 from planner.report.pages.plan import CHARTED
 from planner.specs.answer.explanation import (
@@ -44,6 +44,7 @@ from planner.specs.answer.result import (
     Result,
     SearchReport,
 )
+from planner.specs.layouts.layout_text import layout_rows
 
 Priced = tuple[Workload, RankedPlan]
 LARGEST = 2_000_000
@@ -62,7 +63,11 @@ def result_of(*plans: RankedPlan, status: str = "optimal") -> Result:
             seconds=2.0,
         ),
         plans=plans,
-        explanation=Explanation(infeasible=("stage 0 needs 90 GiB",)),
+        explanation=Explanation(
+            infeasible=("stage 0 needs 90 GiB",),
+            runner_up="it beats tp 4",
+            binding=("stage 0 is the fullest",),
+        ),
     )
 
 
@@ -265,6 +270,19 @@ def test_sources_of_hardware_and_kernels_are_on_the_page(plan: Priced) -> None:
         workload.uncertainty.why,
     ):
         assert source in text
+
+
+def test_reasons_and_plain_words_stand_beside_the_layout(plan: Priced) -> None:
+    page = planned(plan)
+    section = next(each for each in page.sections if each.id == "layout")
+    facts, reasons, *_ = section.parts
+    assert isinstance(facts, Facts)
+    names = [name for name, _ in facts.rows]
+    assert {"parts of a layer (tensor)", "at once (micro-batch)"} <= {*names}
+    assert len(facts.rows) == len(layout_rows(plan[1].layout))
+    assert reasons == Notes(
+        ["it beats tp 4", "stage 0 is the fullest"], "Why this layout"
+    )
 
 
 def test_any_listed_plan_can_be_picked(plan: Priced) -> None:

@@ -1,6 +1,8 @@
 """Forms: values are kept, faults stand at their field, no path gets through."""
 
+import inspect
 import shlex
+from importlib import import_module
 
 import pytest
 from hostile import PAYLOADS
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.web.answers.line import is_robust, line_of
-from planner.web.commands import command_of
+from planner.web.commands import USUAL, command_of
 from planner.web.fields import FORMS, PATHLIKE, read_form
 from planner.web.question import Question
 from planner.web.store import Store
@@ -56,6 +58,24 @@ def test_a_form_says_its_command() -> None:
     assert words[10:] == ["--network", "25 GbE"]
 
 
+def test_a_command_has_the_time_limit_of_the_server_where_it_is_not_its_own() -> None:
+    plan = read_form("plan", JOB)
+    assert command_of(plan, 120.0) == command_of(plan)
+    assert command_of(plan, 5.0).endswith(" --time-limit 5")
+    assert command_of(read_form("what-if", JOB), 1.0) == command_of(plan).replace(
+        "8xh100", "8xh100-sxm5-80gb"
+    )
+    compare = read_form("compare", [*JOB, ("tokens", "1B")])
+    line = "planner compare purchase.yaml --time-limit 120"
+    assert command_of(compare, 120.0) == line
+
+
+def test_the_usual_time_limits_are_those_of_the_commands() -> None:
+    for name, usual in USUAL.items():
+        command = getattr(import_module(f"planner.cli.commands.{name}"), name)
+        assert inspect.signature(command).parameters["time_limit"].default == usual
+
+
 def test_a_risk_is_a_limit_of_the_job_and_any_risk_is_an_option() -> None:
     """The job of a knob is that of its command line."""
     limited = read_form("what-if", [*JOB, ("risk", "0.01")])
@@ -81,6 +101,21 @@ def test_knobs_take_over_the_gpus_of_other_pages() -> None:
     form = read_form("what-if", JOB)
     assert (form.values["count"], form.values["gpu"][:4]) == ("8", "h100")
     assert ("on", f"8x{form.values['gpu']}") in form.asked
+
+
+@pytest.mark.parametrize(
+    ("on", "count", "gpu"),
+    [
+        ("2 nodes of 8 A100-40 over 25 GbE", "16", "a100-sxm4-40gb"),
+        ("64 x MI300X", "64", "mi300x"),
+        ("llama3-h100-16k", "16384", "h100-sxm5-80gb"),
+        ("no gpus", "", ""),
+        ("/etc/passwd", "", ""),
+    ],
+)
+def test_knobs_read_gpus_in_any_spelling(on: str, count: str, gpu: str) -> None:
+    values = read_form("what-if", [("model", "gpt2"), ("on", on)]).values
+    assert (values["count"], values["gpu"]) == (count, gpu)
 
 
 def test_a_comparison_keeps_prices_with_their_clusters() -> None:
