@@ -75,7 +75,7 @@ def planned_side(job: Job, stop: Stop, told: Told) -> Compared:
         TimeLimitError: The time ended before the first plan.
     """
     phases = phases_to_plan(job)
-    found = planned(phases, top=1, stop=stop, robust=False, told=told).result
+    found = planned(phases, top=1, stop=stop, robust=True, told=told).result
     if not found.plans:
         refuse_planless(job.file, found)
     title = heading(phases[0].job.workload_of(found.plans[0]))
