@@ -170,7 +170,7 @@ def _ranks(found: Ranking) -> tuple[object, ...]:
 
 
 def _largest(done: Study) -> str:
-    """What the sweep with most pairs weighs among all, its source left out."""
+    """Sentence on the sweep with most pairs, the source of each sweep left out."""
     each = sweeps(filter(counts, outcomes_of(done, "without_source")))
     most = max(each, key=lambda sweep: sweep.pairs)
     rest = ranking(sweep for sweep in each if sweep is not most)
