@@ -42,7 +42,7 @@ def priced(found: PlanFile, name: str, *, force: bool = False) -> PlanFile:
     target, _ = chosen(found, name)
     require_expressible(found, target)
     moved = _moved(found, target)
-    now = _estimate(moved)
+    now = priced_anew(moved)
     if not force:
         _refuse_oom(moved, now)
     if moved is found and _agree(found.plan.estimate, now):
@@ -65,8 +65,18 @@ def _moved(found: PlanFile, target: Target) -> PlanFile:
     )
 
 
-def _estimate(found: PlanFile) -> Estimate:
-    """Predict a plan anew, with the whole run where the file has one."""
+def priced_anew(found: PlanFile) -> Estimate:
+    """Predict a plan anew, with the whole run where the file has one.
+
+    Args:
+        found: The plan. [-]
+
+    Returns:
+        The prediction. [-]
+
+    Raises:
+        BadInputError: The host is too small.
+    """
     with about(found.path):
         layout = found.plan.layout
         plan = RankedPlan(

@@ -4,9 +4,11 @@ A new case is made with `planner emit plan.json --target T --out
 tests/golden/emit/T/NAME`; `pytest --rewrite-goldens` writes all of them anew.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from planner.launch import emit, priced, read_plan, write_folder
+from planner.launch.pricing import priced_anew
 
 ROOT = Path(__file__).resolve().parents[2] / "golden" / "emit"
 
@@ -55,6 +57,8 @@ def rewrite(target: str, case: str) -> None:
         case: Name of the folder. [text]
     """
     folder = ROOT / target / case
-    found = priced(read_plan(folder / "plan.json"), target, force=True)
+    found = read_plan(folder / "plan.json")
+    plan = found.plan.model_copy(update={"estimate": priced_anew(found)})
+    found = priced(replace(found, plan=plan), target, force=True)
     files = emit(found, target)
     write_folder(folder, files, force=True)
