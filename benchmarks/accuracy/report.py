@@ -172,6 +172,8 @@ def _ranks(found: Ranking) -> tuple[object, ...]:
 def _largest(done: Study) -> str:
     """Sentence on the sweep with most pairs, the source of each sweep left out."""
     each = sweeps(filter(counts, outcomes_of(done, "without_source")))
+    if not each:
+        return ""
     most = max(each, key=lambda sweep: sweep.pairs)
     rest = ranking(sweep for sweep in each if sweep is not most)
     alike = fmean(sweep.pairs_right for sweep in each)

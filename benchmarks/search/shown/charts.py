@@ -47,9 +47,10 @@ def write_charts(cases: Sequence[Row], growth: Sequence[Row]) -> None:
     if curves:
         with _figure("gap.svg", len({row["job"] for row in curves})) as panels:
             _gaps(panels, curves)
-    if growth:
-        with _figure("growth.svg", 2 * len(AXES)) as panels:
-            _growth(panels, growth)
+    along = [name for name in AXES if any(row["along"] == name for row in growth)]
+    if along:
+        with _figure("growth.svg", 2 * len(along)) as panels:
+            _growth(panels, growth, along)
 
 
 @contextmanager
@@ -92,9 +93,9 @@ def _curve(axes: Axes, series: Sequence[Point], space: str) -> None:
         axes.plot([proven], [100 * FLOOR], "o", color=colour, clip_on=False)
 
 
-def _growth(panels: list[Axes], rows: Sequence[Row]) -> None:
+def _growth(panels: list[Axes], rows: Sequence[Row], names: Sequence[str]) -> None:
     """A row for each quantity: times left, memory and candidates right."""
-    for name, times, sizes in zip(AXES, panels[::2], panels[1::2], strict=True):
+    for name, times, sizes in zip(names, panels[::2], panels[1::2], strict=True):
         along = [row for row in rows if row["along"] == name]
         _line(times, along, "first plan", lambda row: row.get("first_plan_s"))
         _line(times, along, "proof", lambda row: row.get("proof_s"))
