@@ -70,8 +70,8 @@ def _parts(answer: SizeAnswer, result: Result) -> Iterator[Part]:
     if answer.alone is not None:
         yield Part("Serving", tuple(choices(answer)), ("", *COLUMNS))
     plan = answer.nearest.plan
-    layout = layout_sentences(plan, result.explanation)
-    yield Part("Layout", tuple((each,) for each in layout))
+    layout, *_ = layout_sentences(plan, result.explanation)
+    yield Part("Layout", ((layout,),))
     yield Part("Memory", ((memory_words(plan.estimate.memory),),))
     yield Part("Time", ((time_words(plan.estimate),),))
     yield Part("Proof", ((proof_words(result),),))
