@@ -273,16 +273,14 @@ def test_sources_of_hardware_and_kernels_are_on_the_page(plan: Priced) -> None:
 
 
 def test_reasons_and_plain_words_stand_beside_the_layout(plan: Priced) -> None:
-    page = planned(plan)
-    section = next(each for each in page.sections if each.id == "layout")
+    section = next(each for each in planned(plan).sections if each.id == "layout")
     facts, reasons, *_ = section.parts
     assert isinstance(facts, Facts)
     names = [name for name, _ in facts.rows]
     assert {"parts of a layer (tensor)", "at once (micro-batch)"} <= {*names}
     assert len(facts.rows) == len(layout_rows(plan[1].layout))
-    assert reasons == Notes(
-        ["it beats tp 4", "stage 0 is the fullest"], "Why this layout"
-    )
+    told = ["it beats tp 4", "stage 0 is the fullest"]
+    assert reasons == Notes(told, "Why this layout")
 
 
 def test_any_listed_plan_can_be_picked(plan: Priced) -> None:
