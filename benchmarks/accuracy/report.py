@@ -164,9 +164,9 @@ def _ranking(all_ways: dict[str, Summary]) -> str:
 
 def _ranks(found: Ranking) -> tuple[object, ...]:
     tau = "-" if found.kendall_tau is None else f"{found.kendall_tau:.2f}"
-    regret, hits = _percent(found.top1_regret), _percent(found.top3_hit_rate)
-    right, tied = _percent(found.pairs_right), _percent(found.tied_hit_rate)
-    return (found.groups, right, tau, regret, hits, tied)
+    regrets = found.top1_regret, found.choice_regret
+    rates = *regrets, found.top3_hit_rate, found.tied_hit_rate
+    return (found.groups, _percent(found.pairs_right), tau, *map(_percent, rates))
 
 
 def _largest(done: Study) -> str:

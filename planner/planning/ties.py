@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from planner.cost.pricing import Pricing
 from planner.frameworks.sanity import compared
-from planner.specs.answer.estimate import Estimate
+from planner.specs.answer.estimate import Estimate, TimeBreakdown
 from planner.specs.answer.result import Tie, TiedPlan
 from planner.specs.layouts.axes import DEGREES
 from planner.specs.layouts.context import cp_family
@@ -25,6 +26,30 @@ ROBUST_RULE = (
 """Rule by which a robust search chooses among tied plans. [text]"""
 DATA = ("dp", "dp_shard")
 """Degrees that are no axis of a layout: the GPUs that nothing else needs. [text]"""
+
+
+class Option(Protocol):
+    """A layout among which a job chooses."""
+
+    @property
+    def step_s(self) -> float:
+        """Predicted step. [s]."""
+        ...
+
+    @property
+    def causes_s(self) -> TimeBreakdown:
+        """The predicted step by cause. [s]."""
+        ...
+
+    @property
+    def complexity(self) -> tuple[int, ...]:
+        """Axes, then distances from the framework's defaults. [1]."""
+        ...
+
+    @property
+    def free_share(self) -> float:
+        """Free memory of the fullest GPU, over all of it. [1]."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -49,10 +74,20 @@ class Contender:
         return self.estimate.step_time_s.value
 
     @property
+    def causes_s(self) -> TimeBreakdown:
+        """The predicted step by cause. [s]."""
+        return self.estimate.time_breakdown_s
+
+    @property
     def free_gib(self) -> float:
         """Free memory of the fullest GPU. [GiB]."""
         memory = self.estimate.memory
         return memory.capacity_gib - memory.peak_device_gib.value
+
+    @property
+    def free_share(self) -> float:
+        """Free memory of the fullest GPU, over all of it. [1]."""
+        return self.free_gib / self.estimate.memory.capacity_gib
 
     @property
     def axes(self) -> int:
@@ -60,6 +95,11 @@ class Contender:
         split = len(split_axes(self.layout))
         kinds = {*recompute_kinds(self.layout)}
         return split + bool(kinds - {"none"}) + bool(offload_text(self.layout.offload))
+
+    @property
+    def complexity(self) -> tuple[int, ...]:
+        """Axes, then distances from the framework's defaults. [1]."""
+        return self.axes, *_unusual(self)
 
 
 def split_axes(layout: Layout) -> list[str]:
@@ -74,7 +114,7 @@ def split_axes(layout: Layout) -> list[str]:
     return [a.name for a in DEGREES if a.name not in DATA and a.of(layout) > 1]
 
 
-def tied(contenders: Sequence[Contender]) -> list[int]:
+def tied(contenders: Sequence[Option]) -> list[int]:
     """Plans that are no slower than the error of comparing them with the best.
 
     A plan ties where ``T / T_best - 1 <= error(plan, best)``.
@@ -90,20 +130,19 @@ def tied(contenders: Sequence[Contender]) -> list[int]:
     return [at for at, one in enumerate(contenders) if _is_tied(one, contenders[0])]
 
 
-def _is_tied(one: Contender, best: Contender) -> bool:
+def _is_tied(one: Option, best: Option) -> bool:
     return _slower(one, best) <= _error(one, best)
 
 
-def _slower(one: Contender, best: Contender) -> float:
+def _slower(one: Option, best: Option) -> float:
     return one.step_s / best.step_s - 1
 
 
-def _error(one: Contender, best: Contender) -> float:
-    ours, theirs = best.estimate.time_breakdown_s, one.estimate.time_breakdown_s
-    return compared().error(ours, theirs)
+def _error(one: Option, best: Option) -> float:
+    return compared().error(best.causes_s, one.causes_s)
 
 
-def robust_choice(contenders: Sequence[Contender], among: Sequence[int]) -> int:
+def robust_choice(contenders: Sequence[Option], among: Sequence[int]) -> int:
     """The simplest of the tied plans that are not much slower.
 
     Fewest axes win. Then the framework's defaults win (ZeRO stage, rank order, kind of
@@ -118,12 +157,11 @@ def robust_choice(contenders: Sequence[Contender], among: Sequence[int]) -> int:
     """
     best = contenders[0]
     near = [at for at in among if _slower(contenders[at], best) <= MOST_SLOWER]
-    return min(near, key=lambda at: (*_simplicity(contenders[at], best), at))
+    return min(near, key=lambda at: (_simplicity(contenders[at], best), at))
 
 
-def _simplicity(one: Contender, best: Contender) -> tuple[int, tuple[int, ...], float]:
-    free = one.free_gib / one.estimate.memory.capacity_gib
-    return one.axes, _unusual(one), _slower(one, best) - WORTH * free
+def _simplicity(one: Option, best: Option) -> tuple[tuple[int, ...], float]:
+    return one.complexity, _slower(one, best) - WORTH * one.free_share
 
 
 def _unusual(one: Contender) -> tuple[int, ...]:

@@ -60,6 +60,8 @@ class Outcome(BaseModel):
     """Upper bound of the 90 % interval. [s]"""
     causes_s: TimeBreakdown | None = None
     """The predicted step by cause. [s]"""
+    complexity: tuple[int, ...] = ()
+    """Axes of the layout, then its distances from the framework's defaults. [1]"""
     waiting: float = 0.0
     """Share of the predicted step that the GPU waits for its host. [1]"""
     predicted_memory_gib: float | None = None

@@ -1,5 +1,6 @@
 """Prices measured rows; a row that cannot be priced says why and stops nothing."""
 
+from planner.cost.pricing import Pricing
 from planner.estimate.estimate import flops_per_token
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.mapping.case import Case
@@ -9,8 +10,10 @@ from planner.evidence.rows.sweep import sweep_of
 from planner.evidence.rows.unsupported import UnsupportedError
 from planner.evidence.rows.vocabulary import Counter, Ranks
 from planner.job.calibration_file import CalibrationFile
+from planner.planning.ties import Contender
 from planner.prediction.predict import predict
 from planner.specs.answer.estimate import Estimate, Interval, StageMemory
+from planner.specs.answer.result import RankedPlan
 from planner.specs.answer.uncertainty import Band
 from planner.specs.layouts.layout_text import packed_layout
 
@@ -69,10 +72,10 @@ def price_case(case: Case) -> Outcome:
         Prediction beside measurement; unsupported where no such layout is legal.
     """
     try:
-        estimate = predict(case.workload, case.layout).estimate
+        plan = predict(case.workload, case.layout)
     except Exception as error:  # noqa: BLE001
         return _unpriced(case.row, f"{error}")
-    measured = case.measured
+    estimate, measured = plan.estimate, case.measured
     band = case.workload.uncertainty.counted(measured.counter)
     peak = peak_interval(estimate, measured.counter, measured.ranks, band)
     return described(case).model_copy(
@@ -81,6 +84,7 @@ def price_case(case: Case) -> Outcome:
             "step_low_s": estimate.step_time_s.low,
             "step_high_s": estimate.step_time_s.high,
             "causes_s": estimate.time_breakdown_s,
+            "complexity": _contender(case, plan).complexity,
             "waiting": estimate.time_breakdown_s.other / estimate.step_time_s.value,
             "predicted_memory_gib": peak.value,
             "memory_low_gib": peak.low,
@@ -92,6 +96,11 @@ def price_case(case: Case) -> Outcome:
             "verdict": estimate.memory.verdict,
         }
     )
+
+
+def _contender(case: Case, plan: RankedPlan) -> Contender:
+    priced = Pricing.of(case.workload, plan.layout)
+    return Contender(priced, plan.layout, plan.estimate)
 
 
 def described(case: Case) -> Outcome:

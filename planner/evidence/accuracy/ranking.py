@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict
 
 from planner.evidence.accuracy.errors import by_key
 from planner.evidence.accuracy.outcome import Outcome
-from planner.frameworks.sanity import compared
+from planner.planning.ties import robust_choice, tied
+from planner.specs.answer.estimate import TimeBreakdown
 
 SMALLEST_SWEEP = 4
 """Layouts that a sweep needs before its ranking says anything. [1]"""
@@ -35,6 +36,9 @@ class Sweep(BaseModel):
     """1 for the measured order of those pairs, -1 for its reverse. [1]"""
     top1_regret: float
     """Measured time of our first over the best measured, minus 1. [1]"""
+    choice_regret: float
+    """Measured time of our choice over the best measured, minus 1. A plan by default
+    is the simplest of those that tie with our first. [1]"""
     top3_hit: bool
     """The best measured is among our first three."""
     tied_hit: bool
@@ -52,6 +56,7 @@ class Ranking(BaseModel):
     """Share of all pairs; for an average over sources the mean of their shares. [1]"""
     kendall_tau: float | None = None
     top1_regret: float | None = None
+    choice_regret: float | None = None
     top3_hit_rate: float | None = None
     tied_hit_rate: float | None = None
 
@@ -105,8 +110,25 @@ class _Layout:
     """A layout with the median of its measured steps. [s]."""
 
     row: Outcome
-    predicted: float
+    step_s: float
     measured: float
+
+    @property
+    def causes_s(self) -> TimeBreakdown:
+        """The predicted step by cause; one cause where none is known. [s]."""
+        return self.row.causes_s or TimeBreakdown(other=self.step_s)
+
+    @property
+    def complexity(self) -> tuple[int, ...]:
+        """Axes, then distances from the framework's defaults. [1]."""
+        return self.row.complexity
+
+    @property
+    def free_share(self) -> float:
+        """Free memory of the fullest GPU, over all of it; 0 where unknown. [1]."""
+        if self.row.predicted_device_gib is None or not self.row.capacity_gib:
+            return 0.0
+        return 1 - self.row.predicted_device_gib / self.row.capacity_gib
 
 
 def _by_sweep(outcomes: Iterable[Outcome]) -> list[list[_Layout]]:
@@ -122,12 +144,12 @@ def _layouts(rows: Sequence[Outcome]) -> list[_Layout]:
     found = [
         _Layout(
             group[0],
-            predicted=group[0].predicted_step_s or 0.0,
+            step_s=group[0].predicted_step_s or 0.0,
             measured=median(row.measured_step_s or 0.0 for row in group),
         )
         for group in same
     ]
-    return sorted(found, key=lambda one: one.predicted)
+    return sorted(found, key=lambda one: one.step_s)
 
 
 def _orders(layouts: Sequence[_Layout]) -> list[Order]:
@@ -136,7 +158,7 @@ def _orders(layouts: Sequence[_Layout]) -> list[Order]:
         fast, slow = sorted((one.measured, other.measured))
         if slow > (1 + REPEATS) * fast:
             rises = 1 if one.measured == fast else -1
-            agrees = rises if one.predicted < other.predicted else 0
+            agrees = rises if one.step_s < other.step_s else 0
             found.append(Order(one.row.source, slow / fast - 1, agrees))
     return found
 
@@ -146,6 +168,8 @@ def _sweep(layouts: Sequence[_Layout]) -> Sweep | None:
     if not pairs:
         return None
     first, best = layouts[0], min(layouts, key=lambda one: one.measured)
+    among = tied(layouts)
+    choice = layouts[robust_choice(layouts, among)]
     return Sweep(
         key=first.row.sweep,
         source=first.row.source,
@@ -154,17 +178,10 @@ def _sweep(layouts: Sequence[_Layout]) -> Sweep | None:
         pairs_right=fmean(pair.agrees > 0 for pair in pairs),
         kendall_tau=fmean(pair.agrees for pair in pairs),
         top1_regret=first.measured / best.measured - 1,
+        choice_regret=choice.measured / best.measured - 1,
         top3_hit=best in layouts[:_SHORT_LIST],
-        tied_hit=_tied(first, best),
+        tied_hit=any(layouts[at] is best for at in among),
     )
-
-
-def _tied(first: _Layout, other: _Layout) -> bool:
-    """True for the first layout, and for one that the comparison cannot tell apart."""
-    ours, theirs = first.row.causes_s, other.row.causes_s
-    if first is other or ours is None or theirs is None:
-        return first is other
-    return other.predicted / first.predicted - 1 <= compared().error(ours, theirs)
 
 
 def ranking(found: Iterable[Sweep]) -> Ranking:
@@ -204,6 +221,7 @@ def _of_sweep(sweep: Sweep) -> Ranking:
         pairs_right=sweep.pairs_right,
         kendall_tau=sweep.kendall_tau,
         top1_regret=sweep.top1_regret,
+        choice_regret=sweep.choice_regret,
         top3_hit_rate=float(sweep.top3_hit),
         tied_hit_rate=float(sweep.tied_hit),
     )

@@ -128,7 +128,8 @@ def ranking_sheet(answer: Validation) -> Sheet:
             "n",
             "pairs right",
             "Kendall tau",
-            "top-1 regret",
+            "regret of our first",
+            "regret of our choice",
             "best in our first 3",
             "best among our tied",
         ),
@@ -138,7 +139,8 @@ def ranking_sheet(answer: Validation) -> Sheet:
 
 def _ranking_cells(its: Ranking) -> tuple[str, ...]:
     tau = NOTHING if its.kendall_tau is None else f"{its.kendall_tau:.2f}"
-    rates = (its.top1_regret, its.top3_hit_rate, its.tied_hit_rate)
+    regrets = its.top1_regret, its.choice_regret
+    rates = (*regrets, its.top3_hit_rate, its.tied_hit_rate)
     return f"{its.groups}", percent(its.pairs_right), tau, *map(percent, rates)
 
 
