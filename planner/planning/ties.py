@@ -18,10 +18,15 @@ MOST_SLOWER = 0.03
 """Largest step over the fastest plan's, minus 1, of a plan that may be chosen. [1]"""
 WORTH = 0.05
 """Share of a step that free memory is worth, all of a GPU's. [1]"""
+CONTEXT_TOKENS = 4096
+"""Tokens that a context rank holds, at the least, where experts split sequences: CP is
+for 8k tokens and more, and the guide's layouts at 8,192 have CP 2 (Megatron-Core,
+Parallelism Strategies Guide). [token]"""
 ROBUST_RULE = (
     f"at most {MOST_SLOWER:.0%} slower than the fastest; fewest axes, data parallelism "
-    "being none; then what the framework does by itself; then free memory, a tenth of "
-    f"the GPU's being worth {WORTH / 10:.1%} of the step"
+    f"being none; then {CONTEXT_TOKENS:,} tokens or more a context rank, and what the "
+    "framework does by itself; then free memory, a tenth of the GPU's being worth "
+    f"{WORTH / 10:.1%} of the step"
 )
 """Rule by which a robust search chooses among tied plans. [text]"""
 DATA = ("dp", "dp_shard")
@@ -145,8 +150,9 @@ def _error(one: Option, best: Option) -> float:
 def robust_choice(contenders: Sequence[Option], among: Sequence[int]) -> int:
     """The simplest of the tied plans that are not much slower.
 
-    Fewest axes win. Then the framework's defaults win (ZeRO stage, rank order, kind of
-    cp and schedule in order of listing), then free memory against step time.
+    Fewest axes win. Then usual layouts win: enough tokens a context rank, whole
+    replicas or the framework's ZeRO stage, its schedule, rank order and kind of cp in
+    order of listing. Then free memory counts against step time.
 
     Args:
         contenders: Plans, the fastest first, shape (plans,). [-]
@@ -165,14 +171,16 @@ def _simplicity(one: Option, best: Option) -> tuple[tuple[int, ...], float]:
 
 
 def _unusual(one: Contender) -> tuple[int, ...]:
-    """Distance of a layout from the framework's defaults, by axis. [1]."""
+    """Distance of a layout from what is usual, by axis. [1]."""
     limits, layout = one.workload.framework.limits, one.layout
+    tokens = one.workload.training.seq_len / layout.cp
     ranks = layout.dp * layout.cp
     usual = limits.default_zero(pp=layout.pp, ranks=ranks)
     orders, kinds, kind = limits.orders, limits.cp_kinds, cp_family(layout.cp_kind)
     schedule = "interleaved" if layout.vpp > 1 else "1f1b"
     return (
-        int(layout.zero_stage != usual),
+        int(layout.cp > 1 and tokens < CONTEXT_TOKENS),
+        int(layout.zero_stage not in (0, usual)),
         int(layout.pp > 1 and layout.schedule != schedule),
         orders.index(layout.order) if layout.order in orders else len(orders),
         kinds.index(kind) if kind in kinds else len(kinds),
@@ -194,11 +202,15 @@ def why_robust(
     """
     one, best = contenders[chosen], contenders[0]
     return (
-        f"Chosen among {len(among)} tied plans: it uses {one.axes} axes beside data "
+        f"Chosen among {len(among)} tied plans: it uses {_axes(one)} beside data "
         f"parallelism (the fastest {best.axes}) and leaves {one.free_gib:.1f} GiB free "
         f"(the fastest {best.free_gib:.1f}); it is predicted {_slower(one, best):.2%} "
         f"slower, and such comparisons are off by {_error(one, best):.2%}."
     )
+
+
+def _axes(one: Contender) -> str:
+    return f"{one.axes} {'axis' if one.axes == 1 else 'axes'}"
 
 
 def needed_words(axes: Sequence[str]) -> str:

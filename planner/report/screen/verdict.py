@@ -16,6 +16,8 @@ _CHANCES = (
     (1.0, "likely does not fit"),
 )
 """Probability that a run does not fit to words. [1]"""
+ROOM = 0.01
+"""Probability that a run does not fit, under which there is room to spare. [1]"""
 
 
 def verdict(
@@ -99,7 +101,8 @@ def _chance(memory: MemoryEstimate) -> tuple[int, float]:
 
 def _fit(memory: MemoryEstimate, on: str) -> str:
     if memory.verdict == "fits":
-        return f"fits {on} with room to spare"
+        roomy = (memory.oom_probability or 0.0) < ROOM
+        return f"fits {on}{' with room to spare' if roomy else ''}"
     if memory.verdict == "oom":
         needed = memory.peak_device_gib.value
         return f"does not fit {on} ({needed:,.1f} of {memory.capacity_gib:.1f} GiB)"

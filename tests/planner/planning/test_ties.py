@@ -8,6 +8,7 @@ from strategies import small_job
 
 from planner.frameworks.sanity import compared
 from planner.planning.ties import (
+    CONTEXT_TOKENS,
     MOST_SLOWER,
     Contender,
     robust_choice,
@@ -75,14 +76,24 @@ def test_the_same_plan_far_slower_is_no_tie() -> None:
 def test_fewer_axes_then_the_frameworks_defaults_then_memory_then_the_faster() -> None:
     split = contender(changes={"tp": 2, "pp": 2})
     whole = contender(compute=1.001)
-    usual = whole.layout.zero_stage
-    unusual = contender(free=30.0, changes={"zero_stage": usual - 1 if usual else 1})
+    other = 2 if whole.layout.zero_stage == 3 else 3
+    unusual = contender(free=30.0, changes={"zero_stage": other})
     assert split.axes == whole.axes + 2
     assert robust_choice([split, whole], [0, 1]) == 1
     assert robust_choice([unusual, whole], [0, 1]) == 1
     roomy = contender(free=20.0, compute=1.002)
     assert robust_choice([contender(), whole, roomy], [0, 1, 2]) == 2
     assert robust_choice([contender(), whole], [0, 1]) == 0
+
+
+def test_splitting_short_sequences_is_unusual_and_whole_replicas_are_not() -> None:
+    """Of as many axes TP wins over CP of few tokens; ZeRO 0 asks for nothing."""
+    short = contender(changes={"cp": 2})
+    assert short.workload.training.seq_len < 2 * CONTEXT_TOKENS
+    tensor = contender(compute=1.01, changes={"tp": 2})
+    assert robust_choice([short, tensor], [0, 1]) == 1
+    whole, sharded = contender(changes={"zero_stage": 0}), contender(compute=1.01)
+    assert robust_choice([whole, sharded], [0, 1]) == 0
 
 
 def test_data_parallelism_is_no_axis() -> None:
