@@ -17,6 +17,8 @@ _SAME = 0.05
 """Relative difference of two memory sizes that only units explain. [1]"""
 _ONE_DIE = 1.5
 """Stated memory over a die's from which on the module of two is meant. [1]"""
+_ABSENT = re.compile(r"\b(no|without) (nvlink|infinity|xgmi)\b")
+"""Links that a text says are not there; `no nvswitch` tells a mesh. [pattern]"""
 _NICS = re.compile(r"\b(\d) ?(?:x ?\d+ ?g[^,;:]* per node|nics?\b)|x(\d) per node")
 """NICs of a node, as rows' words on the network count them."""
 _HOSTS = 1.2
@@ -131,7 +133,7 @@ def _scale_up(
     block: HardwareBlock, gpu: GpuSpec, node: NodeSpec | None, whole: int
 ) -> LinkSpec:
     """Link of the GPUs of a whole domain: NVLink, an NVLink mesh, or PCIe alone."""
-    text = block.text("intra_node")
+    text = _ABSENT.sub("", block.text("intra_node"))
     if "pcie" in text and not re.search(r"nvlink|infinity|xgmi", text):
         return _bus(gpu)
     own = catalog.link(node.scale_up if node and node.gpu == gpu.name else gpu.nvlink)
