@@ -7,7 +7,7 @@ from hardware import catalog
 from hardware.catalog import Cluster
 from hardware.fleets import ClusterSpec
 from hardware.specs import GB, FabricKind, GpuSpec, LinkSpec, NodeSpec
-from planner.evidence.mapping.gpus import gpu_named
+from planner.evidence.mapping.gpus import gpu_named, joined_by_pcie
 from planner.evidence.notes.rules import rules
 from planner.evidence.rows.blocks import HardwareBlock
 from planner.evidence.rows.vocabulary import FabricWord
@@ -17,8 +17,6 @@ _SAME = 0.05
 """Relative difference of two memory sizes that only units explain. [1]"""
 _ONE_DIE = 1.5
 """Stated memory over a die's from which on the module of two is meant. [1]"""
-_ABSENT = re.compile(r"\b(no|without) (nvlink|infinity|xgmi)\b")
-"""Links that a text says are not there; `no nvswitch` tells a mesh. [pattern]"""
 _NICS = re.compile(r"\b(\d) ?(?:x ?\d+ ?g[^,;:]* per node|nics?\b)|x(\d) per node")
 """NICs of a node, as rows' words on the network count them."""
 _HOSTS = 1.2
@@ -133,8 +131,8 @@ def _scale_up(
     block: HardwareBlock, gpu: GpuSpec, node: NodeSpec | None, whole: int
 ) -> LinkSpec:
     """Link of the GPUs of a whole domain: NVLink, an NVLink mesh, or PCIe alone."""
-    text = _ABSENT.sub("", block.text("intra_node"))
-    if "pcie" in text and not re.search(r"nvlink|infinity|xgmi", text):
+    text = block.text("intra_node")
+    if joined_by_pcie(text):
         return _bus(gpu)
     own = catalog.link(node.scale_up if node and node.gpu == gpu.name else gpu.nvlink)
     to_mesh = own.topology == "switch" and re.search(r"mesh|no nvswitch", text)

@@ -13,6 +13,8 @@ _FORMS = ("pcie", "nvl", "sxm")
 """Ways a GPU is built in, as names say them; a board with NVLink unless said."""
 _HOSTS = 1.2
 """Stated memory over a family's largest from which on it is the host's. [1]"""
+_ABSENT = re.compile(r"\b(no|without)( any)? (nvlink|nvswitch|infinity|xgmi)\w*")
+"""Links that a text says are not there. [pattern]"""
 _NOT_FAMILIES = re.compile(r"^(\d+gb|sxm\d?|pcie|nvl|gcd|rtx)$")
 
 
@@ -77,8 +79,20 @@ def _form(text: str, joined_by: str) -> str:
     for form in _FORMS:
         if form in text:
             return form
-    cards = "pcie" in joined_by and not re.search(r"nvlink|nvswitch|sxm", joined_by)
-    return "pcie" if cards else "sxm"
+    return "pcie" if joined_by_pcie(joined_by) and "sxm" not in joined_by else "sxm"
+
+
+def joined_by_pcie(text: str) -> bool:
+    """Tell whether GPUs of a node are joined by PCIe and by nothing faster.
+
+    Args:
+        text: Words on the link, in lower case. [text]
+
+    Returns:
+        True for `pcie 4.0 x16, no nvlink`. [-]
+    """
+    there = _ABSENT.sub("", text)
+    return "pcie" in there and not re.search(r"nvlink|nvswitch|infinity|xgmi", there)
 
 
 def _label(name: str) -> float:

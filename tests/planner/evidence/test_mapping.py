@@ -143,6 +143,18 @@ def test_geforce_boards_copy_through_host_memory(
 
 
 @pytest.mark.parametrize(
+    "words", ["PCIe (no NVLink, older board)", "PCIe, no NVSwitch"]
+)
+def test_a_link_that_a_row_says_is_not_there_joins_nothing(
+    make_row: MakeRow, words: str
+) -> None:
+    bus = hardware(make_row, gpu="RTX 3090", gpus=2, gpus_per_node=2, intra_node=words)
+    assert bus.workload.topology.cluster.scale_up.topology == "bus"
+    card = hardware(make_row, gpu="A100", gpus=2, gpus_per_node=2, intra_node=words)
+    assert card.workload.gpu.name.startswith("a100-pcie")
+
+
+@pytest.mark.parametrize(
     ("framework", "stated", "kind"),
     [
         ("torchtitan", {}, "gathered-ring"),
