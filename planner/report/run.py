@@ -166,7 +166,7 @@ def _share(run: Run) -> str:
     count = f"{often.value:,.0f}" if often.value >= 10 else f"{often.value:.2g}"
     return (
         f"{share.value:.1%} ({share.low:.1%} to {share.high:.1%}), "
-        f"{count} interruptions, {every}"
+        f"{count} interruption{'' if count == '1' else 's'}, {every}"
     )
 
 

@@ -90,8 +90,10 @@ def _path(error: ErrorDetails) -> list[str | int]:
 
 
 def _is_key(part: str, depth: int) -> bool:
-    # Union members read `tuple[int, ...]` or `Span`; they never open a path.
-    return depth == 0 or ("[" not in part and part not in _UNION_TAGS)
+    # Union members read `tuple[int, ...]`, `constrained-float` or `Span`; they never
+    # open a path.
+    tag = "[" in part or part in _UNION_TAGS or part.startswith("constrained-")
+    return depth == 0 or not tag
 
 
 def _words(

@@ -116,3 +116,15 @@ def test_another_method_drops_what_the_file_gave_its_own(tmp_path: Path) -> None
     assert (lora.quantization, lora.lora.rank) == (None, 4)
     with pytest.raises(BadInputError, match="method full has no adapters"):
         read_spec(job, ["training.method=full", "training.lora.rank=8"])
+
+
+def test_a_wrong_number_is_told_by_its_field_alone(tmp_path: Path) -> None:
+    """No part of the path is a name of pydantic's for a kind of number."""
+    file = tmp_path / "job.yaml"
+    file.write_text(
+        "model: llama-2-7b\ncluster: {name: one, node: dgx-h100, nodes: 1}\n"
+        "training: {seq_len: 4096, global_batch: 8, tokens: 300B}\n"
+        "framework: megatron\n"
+    )
+    with pytest.raises(BadInputError, match=r"training\.tokens: not a legal value"):
+        read_spec(file)
