@@ -240,11 +240,16 @@ def _unsupported(
     )
     if not (hf_class or model_type):
         given = "a config with neither architectures nor model_type"
+    names = [value for value in config.values() if isinstance(value, str)]
+    if not (hf_class or model_type) and len(config) == len(names) == 1:
+        return ModelConfigError(
+            f"{source}: a preset, a hub id or a path stands alone, as model: {names[0]}"
+        )
     label = "hf_class" if hf_class else "family"
     stems = {_stem(getattr(f, label)): f for f in FAMILIES}
     near = [stems[stem] for stem in alike(_stem(hf_class or model_type), stems)]
-    names = ", ".join(getattr(f, label) for f in near)
-    nearest = f"; nearest: {names}" if near else ""
+    close = ", ".join(getattr(f, label) for f in near)
+    nearest = f"; nearest: {close}" if near else ""
     supported = ", ".join(getattr(f, label) for f in FAMILIES)
     family = near[0] if near else LlamaConfig
     return ModelConfigError(

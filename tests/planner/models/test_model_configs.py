@@ -273,6 +273,10 @@ def test_neither_class_nor_type() -> None:
     assert "neither architectures nor model_type" in message
 
 
+def test_a_name_in_a_block_is_told_how_it_is_given() -> None:
+    assert "stands alone, as model: qwen3-32b" in refusal({"preset": "qwen3-32b"})
+
+
 def test_class_and_type_contradict() -> None:
     message = refusal(LLAMA | {"model_type": "gpt2"})
     assert "'LlamaForCausalLM' contradicts model_type 'gpt2'" in message
