@@ -5,9 +5,10 @@ measured layouts of one job, predicted with constants and spread of other source
 ``Runs out of memory``: all rows at first contact, with the memory bands that other
 sources give.
 
-A comparison's error is normal with the median ``spread sqrt(differing)``::
+The median error of a comparison is ``spread sqrt(differing)``, and
+:func:`planner.specs.answer.comparison.odds` the probability::
 
-    P(A faster than B) = Phi(log(T_B / T_A) q / (spread sqrt(differing))),  q = 0.674
+    P(A faster than B) = odds(log(T_B / T_A) / (spread sqrt(differing)))
 """
 
 import csv
@@ -15,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import NormalDist, fmean
+from statistics import fmean
 
 import numpy as np
 
@@ -38,14 +39,13 @@ from planner.evidence.accuracy.validate import validate
 from planner.evidence.rows.rows import read_rows
 from planner.evidence.rows.sweep import sweep_of
 from planner.frameworks.fitted import memory_keys
+from planner.specs.answer.comparison import odds
 
 HERE = Path(__file__).parent
 CSV, ROWS, RESULTS = HERE / "chances.csv", HERE / "rows", HERE / "results.csv"
 README = HERE / "README.md"
 HEADING = "## Stated probabilities\n"
 BINS = 10
-QUARTILE = NormalDist().inv_cdf(0.75)
-"""Median of the error of a standard normal variable. [1]"""
 GIB = 2**30
 WIDTH = 20
 """Characters of a bar that stands for certainty. [1]"""
@@ -133,9 +133,8 @@ def comparisons(found: Sequence[Pair]) -> list[Chance]:
 
 
 def _faster(pair: Pair, spread: float) -> Chance:
-    deviation = spread * np.sqrt(pair.differing) / QUARTILE
-    chance = NormalDist().cdf(abs(pair.predicted) / float(deviation))
-    return chance, not pair.reversed
+    error = spread * float(np.sqrt(pair.differing))
+    return odds(abs(pair.predicted) / error), not pair.reversed
 
 
 def memory_chances() -> list[Chance]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.evidence.accuracy.ranking import REPEATS
-from planner.specs.answer.comparison import MEDIAN
 
 Floats = NDArray[np.float64]
 NOISE = REPEATS / (2 * 2**0.5)
@@ -15,6 +15,8 @@ NOISE = REPEATS / (2 * 2**0.5)
 
 Two repeats differ by more than `REPEATS` in one case of twenty.
 """
+MEDIAN = NormalDist().inv_cdf(0.75)
+"""Median of the absolute error of a normal error. [standard deviations]"""
 OFFSET = 1.0
 """Standard deviation of the log of an error that all plans share. [1]"""
 TRUST = 4.0

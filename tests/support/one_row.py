@@ -1,6 +1,6 @@
 """A table and a space of one row, around an inner problem."""
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from types import SimpleNamespace
 from typing import cast
 
@@ -16,6 +16,18 @@ from planner.specs.search import SearchSpec
 from planner.specs.table import EndCosts, IdleMoment, LayerCosts, StageCosts
 
 
+@dataclass(frozen=True)
+class _OneRow(CostTable):
+    """Table of one inner problem, with the problem's own class of splits."""
+
+    extra: int = 0
+    """Layers that a virtual stage may hold above the balanced count. [1]"""
+
+    def extra_layers(self, stages: Ints, vpp: Ints) -> Ints:  # noqa: ARG002
+        """Layers above the balanced count. [1]."""
+        return np.full_like(stages, self.extra)
+
+
 def one_row_table(costs: StageCosts) -> tuple[CostTable, Space]:
     """A table and a space that hold one inner problem and nothing else."""
     row = (1, 0, costs.pp, 1, 1, 1, 1, 1, 1, 0, 1, costs.micro_batches, 0)
@@ -24,7 +36,7 @@ def one_row_table(costs: StageCosts) -> tuple[CostTable, Space]:
         for name in ("forward", "backward", "saved", "transient")
     ]
     singles = ("first_gather", "last_scatter", "p2p", "budget", "scatter_every")
-    table = CostTable(
+    table = _OneRow(
         _only_shape(costs),
         Meshes.from_rows([row]),
         costs.menu,
@@ -35,6 +47,7 @@ def one_row_table(costs: StageCosts) -> tuple[CostTable, Space]:
         **{name: np.array([getattr(costs, name)]) for name in singles},
         slowdown=np.array([costs.slowdown]),
         idle=tuple(_idle(moment) for moment in costs.idle),
+        extra=costs.extra_layers,
     )
     entry = -1 if len(costs.menu) > 1 else 0
     one = [np.array([n]) for n in (0, costs.vpp, SEARCHED.index(costs.schedule), entry)]
@@ -75,7 +88,7 @@ def _only_shape(costs: StageCosts) -> Pricing:
         model=SimpleNamespace(layers=costs.layer_count),
         kinds=tuple(range(len(costs.layers))),
         runs=costs.runs,
-        search=SearchSpec(space="full" if costs.extra_layers else "default"),
+        search=SearchSpec(),
         profile=SimpleNamespace(step_overhead=costs.overhead / 1e9),
     )
     return cast("Pricing", fake)

@@ -41,10 +41,17 @@ class MixedTable(CostTable):
         """The tables of the hosting pools, in order."""
         return self.tables
 
-    @property
-    def extra_layers(self) -> int:
-        """Most layers above the balanced count in any class of this table. [1]."""
-        return self.workload.model.layers
+    def extra_layers(self, stages: Ints, vpp: Ints) -> Ints:  # noqa: ARG002
+        """Most layers above the balanced count in any class of this table.
+
+        Args:
+            stages: Virtual stages of every candidate. [1]
+            vpp: Virtual chunks per pipeline rank of every candidate. [1]
+
+        Returns:
+            Layers, shape of *stages*. [1]
+        """
+        return np.full_like(stages, self.workload.model.layers)
 
     def stage_costs(
         self,
@@ -81,7 +88,9 @@ class MixedTable(CostTable):
         shared: dict[str, Any] = {
             "p2p": max([int(self.border[row]), *edges]),
             "slowdown": float(self.slowdown[row]),
-            "extra_layers": _extra_layers(known, hosting, super().extra_layers),
+            "extra_layers": _extra_layers(
+                known, hosting, int(self.workload.search.space == "full")
+            ),
         }
         hosts = tuple(replace(costs, **shared) for costs in known)
         return _joined(hosts, hosting)

@@ -40,6 +40,9 @@ from planner.schedules.placement import placement
 from planner.specs.frameworks.switches import Mask
 from planner.specs.table import BLOCK, EndCosts, IdleMoment, LayerCosts, StageCosts
 
+UNEVEN_FROM = 4
+"""Layers of the largest even stage from which the default space has one more. [1]"""
+
 Key = tuple[int, tuple[int, ...], int]
 """Mesh, entries of the menu, copies of the model. [1]"""
 Cut = tuple[tuple[LayerCosts, ...], EndCosts, EndCosts, tuple[IdleMoment, ...]]
@@ -95,10 +98,26 @@ class CostTable:
         """Tables of the pools that host stages: this table where there is one pool."""
         return (self,)
 
-    @property
-    def extra_layers(self) -> int:
-        """Layers above the balanced count that the declared class allows. [1]."""
-        return 1 if self.workload.search.space == "full" else 0
+    def extra_layers(self, stages: Ints, vpp: Ints) -> Ints:
+        """Layers above the balanced count that the declared class allows.
+
+        The full space has a layer more on every stage. The default space has it where
+        a rank has one stage, of ``UNEVEN_FROM`` layers at least where stages are even.
+        There it unloads the rank with most micro-batches in flight, and makes the
+        longest stage at most a quarter longer.
+
+        Args:
+            stages: Virtual stages of every candidate. [1]
+            vpp: Virtual chunks per pipeline rank of every candidate. [1]
+
+        Returns:
+            Layers, shape of *stages*. [1]
+        """
+        if self.workload.search.space == "full":
+            return np.ones_like(stages)
+        even = -(-self.workload.model.layers // stages)
+        alone = (stages > 1) & (vpp == 1)
+        return (alone & (even >= UNEVEN_FROM)).astype(np.int64)
 
     @property
     def overhead(self) -> int:
@@ -132,6 +151,7 @@ class CostTable:
         pp = int(self.meshes.pp[row])
         copies = 1 + placement(schedule, pp, vpp).both_ways
         layers, embedding, head, idle = self._cut(row, menu, copies)
+        stages = np.array(pp * vpp // copies)
         return StageCosts(
             schedule=schedule,
             pp=pp,
@@ -151,7 +171,7 @@ class CostTable:
             budget=int(self.budget[row]),
             slowdown=float(self.slowdown[row]),
             overhead=self.overhead,
-            extra_layers=self.extra_layers,
+            extra_layers=int(self.extra_layers(stages, np.array(vpp))),
             idle=idle,
             copies=copies,
             block=block,

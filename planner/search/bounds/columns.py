@@ -110,12 +110,12 @@ def columns_of(table: CostTable, space: Space, folds: Folds | None = None) -> Co
         for end in (table.embedding, table.head)
     )
     back = table.embedding.backward[mesh] + table.head.backward[mesh]
-    extra = block_work(table, p, v, pick, mesh)
+    extra, stages = block_work(table, p, v, pick, mesh), p * v // copies
     return Columns(
         p=p,
         v=v,
         m=table.meshes.micro_batches[mesh],
-        most=-(-int(counts.sum()) // (p * v // copies)) + table.extra_layers,
+        most=-(-int(counts.sum()) // stages) + table.extra_layers(stages, v),
         work=folds.work[place] + embedding + head + extra,
         back=folds.back[place] + back,
         layer=np.where(split, folds.forward[place], folds.layer[place]),

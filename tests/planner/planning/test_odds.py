@@ -2,9 +2,10 @@
 
 import math
 
+import numpy as np
 import pytest
 
-from planner.specs.answer.comparison import MEDIAN, Comparison
+from planner.specs.answer.comparison import Comparison, odds
 from planner.specs.answer.estimate import TimeBreakdown
 
 ITS = Comparison(
@@ -42,4 +43,15 @@ def test_half_of_a_predicted_gain_is_expected_where_pairs_kept_half() -> None:
     assert ITS.gain(B, A) == pytest.approx(1 / math.sqrt(1.05) - 1)
     stretched = ITS.model_copy(update={"kept": 1.3})
     assert stretched.gain(A, B) == pytest.approx(0.05)
-    assert pytest.approx(0.6745, abs=1e-4) == MEDIAN
+
+
+@pytest.mark.parametrize("distance", [0.3, 1.0, 2.5, 9.0])
+def test_errors_are_of_students_distribution_with_two_degrees_of_freedom(
+    distance: float,
+) -> None:
+    """Its density is ``(2 + x^2)^-1.5``, its median error ``sqrt(2 / 3)``."""
+    ends = np.linspace(0, distance * math.sqrt(2 / 3), 20_001)
+    density = (2 + ends**2) ** -1.5
+    share = float(np.trapezoid(density, ends))
+    assert odds(distance) == pytest.approx(0.5 + share, abs=1e-6)
+    assert odds(distance) + odds(-distance) == pytest.approx(1)

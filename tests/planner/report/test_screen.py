@@ -22,7 +22,7 @@ JOBS = {
 }
 SAID = {
     "fits": ("fits 2 x rtx-a6000 with room to spare", "Next best", "under 1%"),
-    "at risk": ("may not fit 8 x a100-sxm4-80gb (44% likely", "(tie, ", "at-risk"),
+    "at risk": ("may not fit 8 x a100-sxm4-80gb (43% likely", "(tie, ", "at-risk"),
     "infeasible": ("does not fit 4 x rtx-4090: none of 1,272", "Why", "Proven in"),
 }
 SHIPPED = (

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from planner.frameworks.sanity import compared
-from planner.specs.answer.comparison import MEDIAN
-from planner.tuning.belief import NOISE, Floats, Predicted, believe
+from planner.tuning.belief import MEDIAN, NOISE, Floats, Predicted, believe
 from planner.tuning.choice import WORTH, chance, decide, improvement
 
 SPREAD = compared().spread

@@ -11,7 +11,7 @@ from math import erfc, log, sqrt
 
 import numpy as np
 from every_mesh import Mesh
-from every_plan import FOLDED, Choice, choices
+from every_plan import FOLDED, Choice, choices, free_layers
 from every_split import count_plans, splits
 from strategies import small_problem
 
@@ -87,13 +87,14 @@ def copies_of(choice: Choice) -> int:
 
 def plans_of(job: Pricing, found: Sequence[Choice]) -> int:
     """Complete plans of candidates; on several pools as many as prices may allow."""
-    layers, runs, full = job.model.layers, job.runs, job.search.space == "full"
+    layers, runs = job.model.layers, job.runs
 
     def plans(choice: Choice) -> int:
         if choice.block:
             return 1
         pp, depth = choice.mesh.pp, choice.vpp // copies_of(choice)
-        extra = layers - -(-layers // (pp * depth)) if choice.hosting else int(full)
+        free = free_layers(job, choice)
+        extra = layers - -(-layers // (pp * depth)) if choice.hosting else free
         return plans_of_shape(runs, pp, depth, len(choice.menu), extra)
 
     return sum(map(plans, found))
@@ -110,7 +111,7 @@ def priced(job: Pricing) -> tuple[list[Choice], CostTable] | None:
 
 def costs_of(table: CostTable, row: int, choice: Choice) -> StageCosts:
     menu = tuple(table.menu.index(kind) for kind in choice.menu)
-    return table.stage_costs(
+    costs = table.stage_costs(
         row,
         schedule=choice.schedule,
         vpp=choice.vpp,
@@ -118,6 +119,9 @@ def costs_of(table: CostTable, row: int, choice: Choice) -> StageCosts:
         block=choice.block,
         hosting=choice.hosting,
     )
+    free = free_layers(table.workload, choice)
+    assert choice.hosting or costs.extra_layers == free
+    return costs
 
 
 Admits = Callable[[StageCosts, Counts], bool]

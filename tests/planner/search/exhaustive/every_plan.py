@@ -127,6 +127,17 @@ def choices(job: Pricing) -> list[Choice]:
     return [choice for choice in every if takes_its_switches(job, choice)]
 
 
+def free_layers(job: Pricing, choice: Choice) -> int:
+    """Layers that a stage may hold above the largest of even stages, on one pool.
+
+    One everywhere in the full space. In the default space one where a rank has one
+    stage of four layers or more.
+    """
+    pp, vpp = choice.mesh.pp, choice.vpp
+    long = job.model.layers > 3 * pp
+    return int(is_full(job) or (pp > 1 and vpp == 1 and long))
+
+
 def hides_experts(job: Pricing) -> bool:
     """Whether every plan of a variant runs experts' exchanges beside other passes."""
     needs = job.framework.switches.get("ep_overlap")
