@@ -42,11 +42,11 @@ class Box(NamedTuple):
         most = np.full(costs.stages, costs.most_layers)
         return cls(low, most_layers(costs), fewest, most)
 
-    def take(self, rows: Ints) -> "Box":
+    def take(self, rows: Ints | int | None) -> "Box":
         """Some of several boxes, or one of them.
 
         Args:
-            rows: Indices, or one index. [1]
+            rows: Indices, or one index; None makes one box several. [1]
 
         Returns:
             The boxes.
@@ -79,7 +79,8 @@ class Box(NamedTuple):
         ordered = (low <= high).all(axis=-1) & (self.fewest <= self.most).all(axis=-1)
         layers = costs.held_layers
         held: Mask = (low.sum(axis=-1) <= layers) & (layers <= high.sum(axis=-1))
-        return held & ordered
+        found: Mask = held & ordered
+        return found
 
     @property
     def is_point(self) -> bool:
@@ -137,4 +138,5 @@ def least_in_boxes(costs: StageCosts, lines: Lines, boxes: Box) -> Ints:
     flat = np.take_along_axis(flat, order, axis=1)
     before = np.cumsum(free, axis=1) - free
     dealt: Ints = (np.clip(left[:, None] - before, 0, free) * flat).sum(axis=1)
-    return value + dealt
+    least: Ints = value + dealt
+    return least

@@ -64,8 +64,9 @@ class Cuts:
         lines = path_lines(self.costs, counts, p2p).each()
         self.lines += lines
         self.paths += paths
-        for line in lines if self._program is not None else ():
-            self._program.add(line)
+        if self._program is not None:
+            for line in lines:
+                self._program.add(line)
         return list(lines)
 
     def active(self) -> list[int]:

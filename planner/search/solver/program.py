@@ -117,7 +117,8 @@ class LayerProgram:
         """Rows of a rank's load from above and below, without their limits."""
         chosen = np.zeros(self.shape, dtype=np.int64)
         chosen[stages] = 1
-        return tuple(self._room(Linear(0, sign * chosen), 1.0, 1) for sign in (1, -1))
+        above = self._room(Linear(0, chosen), 1.0, 1)
+        return above, self._room(Linear(0, -chosen), 1.0, 1)
 
     def _room(self, line: Linear, unit: float, over: int) -> _Row:
         """Row of ``line <= 0``, which may be exceeded at a penalty."""
