@@ -95,7 +95,8 @@ class LoadTree:
             self.settled = min(self.settled, better)
             self._close(node)
             return
-        if asked is not None and stages_decide(self.cuts.costs):
+        decide = stages_decide(self.cuts.costs) and not descent.gave_up
+        if asked is not None and decide:
             kept, rest = self._shaved(descent, node.kept, asked)
             if enough is not None and rest > enough:
                 self.settled = min(self.settled, rest)

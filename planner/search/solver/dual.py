@@ -73,17 +73,18 @@ class Cuts:
         """Paths that were ever binding, or all. [1]."""
         return sorted(self.binding) or list(range(len(self.lines)))
 
-    def program(self, box: Box) -> LayerProgram:
+    def program(self, box: Box, *, anew: bool = False) -> LayerProgram:
         """The program of a box, with all paths of the pool as rows.
 
         Args:
             box: Limits on the layers of ranks and stages.
+            anew: Give up the last basis, which other limits may have spoilt.
 
         Returns:
             The one program of the candidate, which now keeps to the box.
         """
         self.boxes += 1
-        if self._program is None or len(self.lines) > MOST_ROWS:
+        if anew or self._program is None or len(self.lines) > MOST_ROWS:
             self._shorten()
             self._program = LayerProgram(self.costs)
             for line in self.lines:
@@ -105,12 +106,14 @@ class Descent:
     """Solves one program, adds the paths that it lacks, and solves it again."""
 
     def __init__(self, cuts: Cuts, box: Box | None = None, price: int = 0) -> None:
-        self.cuts = cuts
-        self.program = cuts.program(box or Box.of(cuts.costs))
-        self.program.price(max(price, 1))
+        self.cuts, self.price = cuts, max(price, 1)
+        self.box = box or Box.of(cuts.costs)
+        self.program = cuts.program(self.box)
+        self.program.price(self.price)
         self.centre: Points | None = None
         self.least = float("inf")
         self.solution: Solution | None = None
+        self.gave_up = False
         self.weights: list[float] = []
 
     def run(self, enough: int | None, known: int = 0) -> int:
@@ -126,8 +129,9 @@ class Descent:
         """
         bound, steps = 0, [0.0] * STALLED
         for _ in range(ROUNDS):
-            solved = None if self.cuts.stop.reached else self.program.solve()
+            solved = None if self.cuts.stop.reached else self._solved()
             if solved is None:
+                self.gave_up = True
                 break
             self.solution = solved
             self.weights = self.program.weights()
@@ -143,6 +147,15 @@ class Descent:
             self.cuts.add(paths)
         self._note_binding()
         return bound
+
+    def _solved(self) -> Solution | None:
+        """Solve the program; where the solver gives up, once more from the start."""
+        solved = self.program.solve()
+        if solved is None:
+            self.program = self.cuts.program(self.box, anew=True)
+            self.program.price(self.price)
+            solved = self.program.solve()
+        return solved
 
     def _paths(self, solved: Solution) -> list[Path]:
         """Critical paths between the optimum and the best point so far.
