@@ -9,6 +9,7 @@ from planner.pipeline.memory_rows import fits
 from planner.pipeline.splits import graph_of
 from planner.schedules.levels import makespans
 from planner.search.bounds.bounds import Relaxation
+from planner.search.bounds.boxes import stages_decide
 from planner.search.bounds.paths import ShapePaths, even_counts, in_class
 from planner.search.bounds.rank_load_bounds import cases_of, weighted_bound
 from planner.search.mesh_answer import ROUNDS, MeshAnswer, Outcome
@@ -98,19 +99,21 @@ class CandidateWork:
             self.split = Split(int(steps[best]), listed[best])
         return self._answer(Outcome.OPEN)
 
-    def advance(self, cutoff: int | None) -> MeshAnswer:
+    def advance(self, cutoff: int | None, goal: int | None = None) -> MeshAnswer:
         """Do the next step.
 
         Args:
             cutoff: Splits slower than this are of no interest. [ns]
+            goal: Splits slower than this may wait: a bound above it is enough for now.
+                [ns]
 
         Returns:
             Bound and best split so far; OPEN while steps are left.
         """
-        self.last = self._next(cutoff)
+        self.last = self._next(cutoff, goal)
         return self.last
 
-    def _next(self, cutoff: int | None) -> MeshAnswer:
+    def _next(self, cutoff: int | None, goal: int | None) -> MeshAnswer:
         """Do the next of the four steps, unless known multipliers raise the bound."""
         if self._learns():
             return self._answer(Outcome.OPEN)
@@ -119,7 +122,7 @@ class CandidateWork:
         if not self.descended and self.tightened is not None:
             return self._descend(self.tightened)
         if self.tree is not None and not self.tree.stuck:
-            return self._divide(self.tree, cutoff)
+            return self._divide(self.tree, cutoff, goal)
         return self._solve(cutoff)
 
     def _learns(self) -> bool:
@@ -145,25 +148,33 @@ class CandidateWork:
         starts = [] if self.split is None else [self.split.counts]
         if found.centre is not None:
             starts += rounded(self.costs, found.centre)
-        best = Descender(found.pool).run(starts)
-        if best is not None and (self.split is None or best.value < self.split.value):
-            self.split = best
-            self.shapes.keep_split(self.costs, best.counts)
+        self._better(Descender(found.pool).run(starts))
         self.tree = LoadTree(found.pool, self.bound, self.shapes)
         return self._answer(Outcome.OPEN)
 
-    def _divide(self, tree: LoadTree, cutoff: int | None) -> MeshAnswer:
+    def _divide(
+        self, tree: LoadTree, cutoff: int | None, goal: int | None
+    ) -> MeshAnswer:
         """Bound by cases; where no case is left, nothing fits."""
         for _ in range(BOXES):
             if tree.stuck or (cutoff is not None and tree.bound > cutoff):
                 break
             if self.stop.reached:
                 break
-            tree.refine(cutoff)
+            tree.refine(cutoff, goal)
         if tree.bound == float("inf"):
             return self._answer(Outcome.INFEASIBLE)
+        if stages_decide(self.costs):
+            self.shapes.keep_cases(self.costs, tree.leaves())
+        self._better(tree.best)
         self.bound = max(self.bound, int(tree.bound))
         return self._answer(Outcome.OPEN)
+
+    def _better(self, best: Split | None) -> None:
+        """Keep a split that is faster than all before."""
+        if best is not None and (self.split is None or best.value < self.split.value):
+            self.split = best
+            self.shapes.keep_split(self.costs, best.counts)
 
     def _solve(self, cutoff: int | None) -> MeshAnswer:
         """One round of the solver."""

@@ -10,8 +10,9 @@ from planner.pipeline.splits import graph_of
 from planner.schedules.levels import critical_paths
 from planner.schedules.simulator import Path
 from planner.search.bounds.bounds import Relaxation
+from planner.search.bounds.boxes import Box
 from planner.search.bounds.paths import ShapePaths
-from planner.search.solver.program import LayerProgram, Loads, Solution
+from planner.search.solver.program import LayerProgram, Solution
 from planner.search.stop import Stop
 from planner.specs.table import StageCosts
 
@@ -22,6 +23,9 @@ CLOSE = 5e-4
 STALLED, GAIN, AHEAD = 8, 5e-4, 3
 """Rounds end when ``STALLED`` of them gain less than the share ``GAIN``. They also end
 when ``AHEAD`` gains more of that size would not reach the known bound. [1]"""
+MOST_ROWS, LATEST = 600, 40
+"""Rows from which a program drops those that no program of the latest boxes rests on,
+and the number of those boxes. [1]"""
 SHARES = (1.0, 0.6, 0.3, 0.1)
 """Points that give paths: shares of the way from best point to optimum. [1]
 
@@ -31,14 +35,20 @@ points on the way to the optimum cut off more.
 
 
 class Cuts:
-    """Paths of one candidate, as linear functions of the layer counts."""
+    """Paths of one candidate, as linear functions of the layer counts.
+
+    One program has the paths as rows, and goes from box to box. Rows that have not been
+    binding for a while leave it, and the pool.
+    """
 
     def __init__(self, costs: StageCosts, stop: Stop | None = None) -> None:
         self.costs, self.stop = costs, stop or Stop()
         self.lines: list[Linear] = []
         self.paths: list[Path] = []
-        self.binding: set[int] = set()
+        self.binding: dict[int, int] = {}
+        self.boxes = 0
         self.durations = DurationLines.of(costs)
+        self._program: LayerProgram | None = None
 
     def add(self, paths: list[Path]) -> list[Linear]:
         """Add paths.
@@ -54,26 +64,56 @@ class Cuts:
         lines = path_lines(self.costs, counts, p2p).each()
         self.lines += lines
         self.paths += paths
+        if self._program is not None:
+            for line in lines:
+                self._program.add(line)
         return list(lines)
 
     def active(self) -> list[int]:
-        """Paths to begin a program with: all that were ever binding, or all. [1]."""
+        """Paths that were ever binding, or all. [1]."""
         return sorted(self.binding) or list(range(len(self.lines)))
+
+    def program(self, box: Box, *, anew: bool = False) -> LayerProgram:
+        """The program of a box, with all paths of the pool as rows.
+
+        Args:
+            box: Limits on the layers of ranks and stages.
+            anew: Give up the last basis, which other limits may have spoilt.
+
+        Returns:
+            The one program of the candidate, which now keeps to the box.
+        """
+        self.boxes += 1
+        if anew or self._program is None or len(self.lines) > MOST_ROWS:
+            self._shorten()
+            self._program = LayerProgram(self.costs)
+            for line in self.lines:
+                self._program.add(line)
+        self._program.within(box)
+        return self._program
+
+    def _shorten(self) -> None:
+        """Drop the paths that were not binding in any of the latest boxes."""
+        latest = self.boxes - LATEST
+        if len(self.lines) > MOST_ROWS:
+            kept = [row for row in self.active() if self.binding.get(row, 0) >= latest]
+            self.lines = [self.lines[row] for row in kept]
+            self.paths = [self.paths[row] for row in kept]
+            self.binding = {new: self.binding[old] for new, old in enumerate(kept)}
 
 
 class Descent:
     """Solves one program, adds the paths that it lacks, and solves it again."""
 
-    def __init__(self, cuts: Cuts, loads: Loads | None = None, price: int = 0) -> None:
-        self.cuts, self.price = cuts, price
-        self.program = LayerProgram(cuts.costs, loads)
-        self.rows = cuts.active()
-        for index in self.rows:
-            self.program.add(cuts.lines[index])
-        self.program.price(max(price, 1))
+    def __init__(self, cuts: Cuts, box: Box | None = None, price: int = 0) -> None:
+        self.cuts, self.price = cuts, max(price, 1)
+        self.box = box or Box.of(cuts.costs)
+        self.program = cuts.program(self.box)
+        self.program.price(self.price)
         self.centre: Points | None = None
         self.least = float("inf")
         self.solution: Solution | None = None
+        self.gave_up = False
         self.weights: list[float] = []
 
     def run(self, enough: int | None, known: int = 0) -> int:
@@ -89,8 +129,9 @@ class Descent:
         """
         bound, steps = 0, [0.0] * STALLED
         for _ in range(ROUNDS):
-            solved = None if self.cuts.stop.reached else self.program.solve()
+            solved = None if self.cuts.stop.reached else self._solved()
             if solved is None:
+                self.gave_up = True
                 break
             self.solution = solved
             self.weights = self.program.weights()
@@ -103,9 +144,18 @@ class Descent:
             paths = self._paths(solved)
             if self.least <= max(known, solved.step * (1 + CLOSE)):
                 break
-            self._add(paths)
+            self.cuts.add(paths)
         self._note_binding()
         return bound
+
+    def _solved(self) -> Solution | None:
+        """Solve the program; where the solver gives up, once more from the start."""
+        solved = self.program.solve()
+        if solved is None:
+            self.program = self.cuts.program(self.box, anew=True)
+            self.program.price(self.price)
+            solved = self.program.solve()
+        return solved
 
     def _paths(self, solved: Solution) -> list[Path]:
         """Critical paths between the optimum and the best point so far.
@@ -124,21 +174,15 @@ class Descent:
             self.least, self.centre = float(steps[best]), points[best]
         return paths
 
-    def _add(self, paths: list[Path]) -> None:
-        first = len(self.cuts.lines)
-        for line in self.cuts.add(paths):
-            self.program.add(line)
-        self.rows += range(first, first + len(paths))
-
     def _note_binding(self) -> None:
         """Remember the paths that the last program rests on."""
-        pairs = zip(self.rows, self.weights, strict=False)
-        self.cuts.binding |= {row for row, weight in pairs if weight > 0}
+        rows = (row for row, weight in enumerate(self.weights) if weight > 0)
+        self.cuts.binding |= dict.fromkeys(rows, self.cuts.boxes)
 
     def multipliers(self) -> tuple[list[Path], list[float]]:
         """The paths that the last program rests on, and their weights."""
-        pairs = zip(self.rows, self.weights, strict=False)
-        chosen = [(self.cuts.paths[row], weight) for row, weight in pairs if weight > 0]
+        pairs = zip(self.cuts.paths, self.weights, strict=False)
+        chosen = [(path, weight) for path, weight in pairs if weight > 0]
         return [path for path, _ in chosen], [weight for _, weight in chosen]
 
 

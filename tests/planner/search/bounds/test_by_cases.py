@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import inner_problems
 
+from planner.pipeline.linear import Lines
 from planner.pipeline.memory_rows import fits
 from planner.pipeline.splits import stages_by_rank, step_ns
 from planner.search.bounds import rank_load_bounds as loaded
 from planner.search.bounds.bounds import relax
+from planner.search.bounds.boxes import Box, least_in_boxes, stages_decide
 from planner.search.bounds.paths import ShapePaths, even_counts, in_class
 from planner.search.bounds.rank_load_bounds import cases_of, last_loaded, weighted_bound
 from planner.search.candidate import CandidateWork
@@ -124,3 +126,43 @@ def test_a_candidate_visited_to_its_end_has_the_answer_of_the_solver(
         assert work.last.outcome is Outcome.SOLVED
         assert work.last.value == work.last.bound == best[0]
     check_solver(costs, None if best is None else best[0])
+
+
+@given(inner_problems(), st.integers(0, 5))
+def test_no_split_in_a_box_is_below_the_least_value_in_it(
+    costs: StageCosts, pick: int
+) -> None:
+    """And some split of the box, dealt out without regard to memory, has that value."""
+    if not stages_decide(costs):
+        return
+    whole = Box.of(costs)
+    listed = [split.sum(axis=(1, 2)) for split in list(splits(costs))[:60]]
+    chosen = listed[pick % len(listed)]
+    box = whole._replace(fewest=np.minimum(chosen, 1), high=whole.high * 0 + 99)
+    prices = np.arange(costs.stages)[::-1].reshape(1, -1, 1, 1) * 7 + pick
+    least = least_in_boxes(costs, Lines(np.array([3]), prices), box.take(None))
+    inside = [s for s in listed if (s >= box.fewest).all()]
+    values = [3 + int((s * prices[0, :, 0, 0]).sum()) for s in inside]
+    assert int(least[0]) <= min(values)
+    if len(listed) < 60:
+        assert int(least[0]) == min(values)
+
+
+@settings(max_examples=examples(60))
+@given(inner_problems(), st.integers(1, 9))
+def test_the_boxes_of_one_candidate_bound_every_other_of_its_shape(
+    costs: StageCosts, scale: int
+) -> None:
+    """With a cutoff at the best split, whose boxes lose what is slower."""
+    best, shapes = cheapest_split(costs), ShapePaths()
+    work = CandidateWork(costs, relax(costs, None, shapes), shapes)
+    while work.open:
+        work.advance(best and best[0], best and best[0])
+    other = other_costs(costs, scale)
+    least = cheapest_split(other)
+    if least is not None:
+        assert cases_of(other, shapes).bound <= least[0]
+        again = CandidateWork(other, relax(other, None, shapes), shapes)
+        while again.open:
+            again.advance(None)
+        assert again.last.value == again.last.bound == least[0]

@@ -15,7 +15,7 @@ from planner.pipeline.linear import Linear, Lines
 from planner.pipeline.memory_rows import MemoryRows
 from planner.search import variant
 from planner.search.best_first import VariantSearch
-from planner.search.bounds import bounds, deal_bounds, least
+from planner.search.bounds import bounds, boxes, deal_bounds, least
 from planner.search.bounds import memory_bounds as memory
 from planner.search.bounds import rank_load_bounds as loaded
 from planner.search.incumbents import Incumbents
@@ -76,7 +76,7 @@ INNER = {
     ),
     "loaded bound too high": shift([bounds], "loaded_bound", lambda value: value + 1),
     "ranks hold one layer less": shift(
-        [memory, least, loaded, program], "most_layers", lambda n: n - 1
+        [memory, least, loaded, boxes], "most_layers", lambda n: n - 1
     ),
 }
 
