@@ -120,7 +120,7 @@ class CandidateWork:
         if self._loose() and self.tightened is None:
             return self._tighten(cutoff)
         if not self.descended and self.tightened is not None:
-            return self._descend(self.tightened)
+            return self._descend(self.tightened, goal)
         if self.tree is not None and not self.tree.stuck:
             return self._divide(self.tree, cutoff, goal)
         return self._solve(cutoff)
@@ -142,13 +142,17 @@ class CandidateWork:
         self.bound = max(self.bound, self.tightened.bound)
         return self._answer(Outcome.OPEN)
 
-    def _descend(self, found: Tightened) -> MeshAnswer:
-        """Look for good splits near the optimum of the paths."""
+    def _descend(self, found: Tightened, goal: int | None) -> MeshAnswer:
+        """Look for good splits near the optimum of the paths, where some may be good.
+
+        A split near a point that is slower than the goal is hardly faster.
+        """
         self.descended = True
-        starts = [] if self.split is None else [self.split.counts]
-        if found.centre is not None:
-            starts += rounded(self.costs, found.centre)
-        self._better(Descender(found.pool).run(starts))
+        if goal is None or found.least <= goal:
+            starts = [] if self.split is None else [self.split.counts]
+            if found.centre is not None:
+                starts += rounded(self.costs, found.centre)
+            self._better(Descender(found.pool).run(starts))
         self.tree = LoadTree(found.pool, self.bound, self.shapes)
         return self._answer(Outcome.OPEN)
 

@@ -7,16 +7,13 @@ import numpy as np
 
 from planner.pipeline.linear import Linear, Lines
 from planner.pipeline.memory_rows import fits
-from planner.pipeline.splits import stages_by_rank, step_ns
+from planner.pipeline.splits import step_ns
 from planner.search.bounds.boxes import Box, least_in_boxes, stages_decide
 from planner.search.bounds.paths import ShapePaths, WeightedPath
 from planner.search.bounds.rank_load_bounds import cases_of
-from planner.search.solver.dual import Cuts, Descent
+from planner.search.solver.dual import WHOLE, Cuts, Descent, rank_loads
 from planner.search.solver.local import Split
 from planner.search.solver.program import Solution
-
-WHOLE = 0.02
-"""Distance from a whole number below which a count is not cut any more. [1]"""
 
 
 @dataclass(frozen=True)
@@ -89,7 +86,7 @@ class LoadTree:
         better = max(bound, descent.run(asked, known=bound))
         mean = None
         if descent.solution is not None:
-            mean = self.shapes.teach(self.cuts.costs, *descent.multipliers())
+            mean = self.shapes.teach(self.cuts.costs, *descent.multipliers)
         node = replace(node, mean=mean or node.mean, solution=descent.solution)
         if descent.solution is None or (enough is not None and better > enough):
             self.settled = min(self.settled, better)
@@ -116,7 +113,7 @@ class LoadTree:
         Returns:
             What is left, and the least bound of the rest; inf where all is left. [ns]
         """
-        found, least = descent.program.lagrangian(), float("inf")
+        found, least = descent.proof, float("inf")
         while found is not None:
             ends = _ends(box)
             there = ends.holds(self.cuts.costs)
@@ -171,7 +168,10 @@ class LoadTree:
 
     def _cut(self, bound: int, node: _Node, solution: Solution) -> None:
         """Cut a box at the load, else at the stage, that is least whole."""
-        loads, decide = rank_loads(self.cuts, solution), stages_decide(self.cuts.costs)
+        loads, decide = (
+            rank_loads(self.cuts.costs, solution),
+            stages_decide(self.cuts.costs),
+        )
         share = np.abs(loads - np.rint(loads))
         rank = int(share.argmax())
         if share[rank] >= WHOLE:
@@ -259,18 +259,3 @@ def _without_ends(box: Box, gone: np.ndarray) -> Box:
     cuts = np.cumsum([ranks, ranks, stages])
     low, high, fewest, most = np.split(gone.astype(np.int64), cuts)
     return Box(box.low + low, box.high - high, box.fewest + fewest, box.most - most)
-
-
-def rank_loads(cuts: Cuts, solution: Solution) -> np.ndarray:
-    """Layers of every rank at an optimum that need not be whole.
-
-    Args:
-        cuts: The candidate.
-        solution: An optimum of the candidate's program.
-
-    Returns:
-        Layers. [1], shape (pp,)
-    """
-    by_stage = solution.counts.sum(axis=(1, 2))
-    loads: np.ndarray = by_stage[stages_by_rank(cuts.costs)].sum(axis=1)
-    return loads

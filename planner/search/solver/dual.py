@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.cost.meshes import Floats
 from planner.pipeline.duration_lines import DurationLines, Points
 from planner.pipeline.linear import Linear, path_lines
-from planner.pipeline.splits import graph_of
+from planner.pipeline.splits import graph_of, stages_by_rank
 from planner.schedules.levels import critical_paths
 from planner.schedules.simulator import Path
 from planner.search.bounds.bounds import Relaxation
@@ -16,17 +17,30 @@ from planner.search.solver.program import LayerProgram, Solution
 from planner.search.stop import Stop
 from planner.specs.table import StageCosts
 
-ROUNDS = 40
+ROUNDS = 100
 """Most programs solved for one box of loads. [1]"""
 CLOSE = 5e-4
 """Relative gap between program and simulator at which rounds end. [1]"""
+SMALL = 0.25
+"""Share of what is missing to rule a box out that is no longer worth another round,
+where no program of the box can rule it out. [1]"""
 STALLED, GAIN, AHEAD = 8, 5e-4, 3
-"""Rounds end when ``STALLED`` of them gain less than the share ``GAIN``. They also end
-when ``AHEAD`` gains more of that size would not reach the known bound. [1]"""
-MOST_ROWS, LATEST = 600, 40
+"""Where loads are to be cut, rounds end when ``STALLED`` of them gain less than the
+share ``GAIN``. They also end when ``AHEAD`` gains more of that size would not reach the
+known bound. [1]"""
+SHRUNK = 0.9
+"""Where loads are whole, rounds end when the gap between program and simulator is more
+than this share of the gap ``STALLED`` rounds ago. [1]
+
+A program of few paths stays where it is for long, while better and better points are
+met. Then it rises.
+"""
+WHOLE = 0.02
+"""Distance from a whole number below which a count is not cut any more. [1]"""
+MOST_ROWS, LATEST = 300, 8
 """Rows from which a program drops those that no program of the latest boxes rests on,
 and the number of those boxes. [1]"""
-SHARES = (1.0, 0.6, 0.3, 0.1)
+SHARES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05)
 """Points that give paths: shares of the way from best point to optimum. [1]
 
 An optimum of few paths lies in a corner, far from good splits. The critical paths of
@@ -115,6 +129,8 @@ class Descent:
         self.solution: Solution | None = None
         self.gave_up = False
         self.weights: list[float] = []
+        self.proof: tuple[Linear, int] | None = None
+        self.multipliers: tuple[list[Path], list[float]] = [], []
 
     def run(self, enough: int | None, known: int = 0) -> int:
         """Raise the bound until it is tight, or enough.
@@ -127,26 +143,55 @@ class Descent:
         Returns:
             A bound on every split in the box; 0 where the solver gave up. [ns]
         """
-        bound, steps = 0, [0.0] * STALLED
+        bound, steps, gaps = 0, [0.0] * STALLED, [float("inf")] * STALLED
         for _ in range(ROUNDS):
             solved = None if self.cuts.stop.reached else self._solved()
             if solved is None:
                 self.gave_up = True
                 break
             self.solution = solved
-            self.weights = self.program.weights()
-            bound = max(bound, self.program.exact_bound())
-            steps = [*steps[1:], solved.step]
-            gain = steps[-1] - steps[0]
-            stalls = gain <= steps[0] * GAIN or steps[-1] + AHEAD * gain < known
-            if stalls or (enough is not None and bound > enough):
+            bound = self._proven(bound)
+            if enough is not None and bound > enough:
                 break
             paths = self._paths(solved)
-            if self.least <= max(known, solved.step * (1 + CLOSE)):
+            steps = [*steps[1:], solved.step]
+            gaps = [*gaps[1:], self.least - solved.step]
+            if self._is_close(solved.step, enough, known):
+                break
+            if self._stalls(steps, gaps, known):
                 break
             self.cuts.add(paths)
         self._note_binding()
         return bound
+
+    def _proven(self, bound: int) -> int:
+        """The better of a bound and the last program's, with the multipliers. [ns]."""
+        self.weights, better = self.program.weights(), self.program.exact_bound()
+        if self.proof is None or better > bound:
+            pairs = zip(self.cuts.paths, self.weights, strict=False)
+            chosen = [(path, weight) for path, weight in pairs if weight > 0]
+            self.multipliers = [p for p, _ in chosen], [w for _, w in chosen]
+            self.proof = self.program.lagrangian()
+        return max(bound, better)
+
+    def _is_close(self, step: float, enough: int | None, known: int) -> bool:
+        """Tell if no more rounds can raise the bound by much, or none above enough."""
+        close = step * (1 + CLOSE)
+        if enough is not None and self.least <= enough:
+            close = max(close, step + SMALL * (enough - step))
+        return self.least <= max(known, close)
+
+    def _stalls(self, steps: list[float], gaps: list[float], known: int) -> bool:
+        """Tell if further rounds would hardly raise the bound."""
+        if self.solution is not None and self._is_whole(self.solution):
+            return gaps[-1] > gaps[0] * SHRUNK
+        gain = steps[-1] - steps[0]
+        return gain <= steps[0] * GAIN or steps[-1] + AHEAD * gain < known
+
+    def _is_whole(self, solution: Solution) -> bool:
+        """Tell if no rank's load is left to be cut."""
+        loads = rank_loads(self.cuts.costs, solution)
+        return bool((np.abs(loads - np.rint(loads)) < WHOLE).all())
 
     def _solved(self) -> Solution | None:
         """Solve the program; where the solver gives up, once more from the start."""
@@ -179,12 +224,6 @@ class Descent:
         rows = (row for row, weight in enumerate(self.weights) if weight > 0)
         self.cuts.binding |= dict.fromkeys(rows, self.cuts.boxes)
 
-    def multipliers(self) -> tuple[list[Path], list[float]]:
-        """The paths that the last program rests on, and their weights."""
-        pairs = zip(self.cuts.paths, self.weights, strict=False)
-        chosen = [(path, weight) for path, weight in pairs if weight > 0]
-        return [path for path, _ in chosen], [weight for _, weight in chosen]
-
 
 @dataclass(frozen=True)
 class Tightened:
@@ -198,6 +237,8 @@ class Tightened:
     """All paths of the candidate."""
     centre: Points | None
     """Best point met, of fractional layers. [1], shape (stages, kinds, menu)"""
+    least: float
+    """Step of that point; inf without any. [ns]"""
 
 
 def tighten(
@@ -227,6 +268,21 @@ def tighten(
     bound = max(relaxed.bound, descent.run(enough, relaxed.bound))
     active = cuts.active()
     if descent.solution is not None:
-        shapes.teach(costs, *descent.multipliers())
+        shapes.teach(costs, *descent.multipliers)
     lines = tuple(cuts.lines[index] for index in active)
-    return Tightened(bound, lines, cuts, descent.centre)
+    return Tightened(bound, lines, cuts, descent.centre, descent.least)
+
+
+def rank_loads(costs: StageCosts, solution: Solution) -> Floats:
+    """Layers of every rank at an optimum that need not be whole.
+
+    Args:
+        costs: The inner problem.
+        solution: An optimum of the candidate's program.
+
+    Returns:
+        Layers. [1], shape (pp,)
+    """
+    by_stage = solution.counts.sum(axis=(1, 2))
+    loads: Floats = by_stage[stages_by_rank(costs)].sum(axis=1)
+    return loads

@@ -16,6 +16,7 @@ from planner.pipeline.splits import Counts, stages_by_rank
 from planner.search.bounds.boxes import Box, least_in_boxes, stages_decide
 from planner.search.bounds.least import least_values
 from planner.search.bounds.memory_rows import memory_lines
+from planner.search.bounds.worst import worst_step
 from planner.specs.table import StageCosts
 
 if TYPE_CHECKING:
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 
 GRAINS = (1 << 20, 1 << 14)
 """Multipliers are rounded to one of these fractions of one. [1]"""
-PARAMETERS = "use_dual_simplex:1 use_preprocessing:0"
-"""A row more leaves the last basis dual feasible: start from there. [text]"""
+PARAMETERS = "use_dual_simplex:1 use_preprocessing:0 use_scaling:0"
+"""A row more leaves the last basis dual feasible: start from there. The rows have units
+of their own, so that scaling them again would only take time. [text]"""
 SAFE = 2.0**62
 """Largest sum that 64-bit integers hold with room to spare. [1]"""
 PENALTY = 8.0
@@ -60,6 +62,8 @@ class LayerProgram:
         from ortools.linear_solver import pywraplp  # noqa: PLC0415
 
         self.costs, self.box = costs, Box.of(costs)
+        # T is about the layers of a rank, and a layer adds about one to a path
+        self.unit = costs.layer_count / worst_step(costs)
         self.solver = pywraplp.Solver.CreateSolver("GLOP")
         self.solver.SetSolverSpecificParametersAsString(PARAMETERS)
         self.shape = (costs.stages, len(costs.layers), len(costs.menu))
@@ -78,6 +82,7 @@ class LayerProgram:
         ]
         self.cuts: list[_Row] = []
         self.rooms: list[_Row] = []
+        self._found: tuple[Linear, int] | None = None
         self._totals()
         self._memory()
         self.loads = [self._load(stages) for stages in stages_by_rank(costs)]
@@ -151,7 +156,7 @@ class LayerProgram:
             step: About the step of a good split. [ns]
         """
         for over in self.over:
-            self.solver.Objective().SetCoefficient(over, PENALTY * step * 1e-3)
+            self.solver.Objective().SetCoefficient(over, PENALTY * step * self.unit)
 
     def add(self, cut: Linear) -> None:
         """Add T >= cut.
@@ -159,11 +164,11 @@ class LayerProgram:
         Args:
             cut: Length of a path. [ns]
         """
-        unit = 1e-6
+        unit = self.unit
         row = self._add_row(
             cut.factors * unit, -self.solver.infinity(), -cut.constant * unit
         )
-        row.SetCoefficient(self.step, -1e3 * unit)
+        row.SetCoefficient(self.step, -1.0)
         self.cuts.append(_Row(cut, row, unit))
 
     def solve(self) -> Solution | None:
@@ -172,15 +177,18 @@ class LayerProgram:
         Returns:
             Optimum, or None where the solver gave up.
         """
+        self._found = None
         if self.solver.Solve() != self.solver.OPTIMAL:
             return None
+        some = (self._lagrangian(grain) for grain in GRAINS)
+        self._found = next((found for found in some if found), None)
         values = np.array([count.solution_value() for count in self.counts])
-        whole = self.solver.Objective().Value() * 1e3
+        whole = self.solver.Objective().Value() / self.unit
         return Solution(whole, np.maximum(values, 0.0).reshape(self.shape))
 
     def weights(self) -> list[float]:
         """Multipliers of the cuts, after ``solve``; they add up to about one. [1]."""
-        return [max(0.0, -row.dual_value() * 1e3 * unit) for _, row, unit in self.cuts]
+        return [max(0.0, -cut.row.dual_value()) for cut in self.cuts]
 
     def exact_bound(self) -> int:
         """The Lagrangian at the rounded multipliers, minimised over whole layers.
@@ -211,13 +219,13 @@ class LayerProgram:
             A line that is at most the weight times the step, at every split that fits
             and lies in the box; None where no multipliers are fine enough.
         """
-        return next((f for grain in GRAINS if (f := self._lagrangian(grain))), None)
+        return self._found
 
     def _lagrangian(self, grain: int) -> tuple[Linear, int] | None:
         """The sum with multipliers rounded to 1 / grain; None where it overflows."""
         others = [*self.rooms, *self._limits()]
         pairs = [
-            (round(-row.dual_value() * 1e3 * unit * grain), line)
+            (round(-row.dual_value() * (unit / self.unit) * grain), line)
             for line, row, unit in (*self.cuts, *others)
         ]
         whole: int = sum(w for w, _ in pairs[: len(self.cuts)] if w > 0)
