@@ -140,3 +140,44 @@ def least_in_boxes(costs: StageCosts, lines: Lines, boxes: Box) -> Ints:
     dealt: Ints = (np.clip(left[:, None] - before, 0, free) * flat).sum(axis=1)
     least: Ints = value + dealt
     return least
+
+
+def trimmed(
+    costs: StageCosts, box: Box, lines: Lines, ranks: Ints, enough: int
+) -> tuple[Box, float]:
+    """The part of a box without loads of ranks at which some path is above *enough*.
+
+    No split with rank r at its most layers is faster than the least value, over that
+    part of the box, of any path. So where a path is above *enough* there, the rank has
+    a layer less in the part of the box that is left, or a step above *enough*. And a
+    rank holds what the others, at their most layers, leave.
+
+    Args:
+        costs: An inner problem whose stages decide.
+        box: One box.
+        lines: Paths.
+        ranks: Rank whose most layers each path is to rule out. [1], shape (lines,)
+        enough: A step above which no split is wanted. [ns]
+
+    Returns:
+        What is left, and a bound on every split that is not in it; inf where all is
+        left. [ns]
+    """
+    least, own = float("inf"), np.eye(len(box.low), dtype=bool)
+    while box.holds(costs):
+        full = Box(*(np.tile(each, (len(own), 1)) for each in box))
+        full = full._replace(low=np.where(own, box.high, box.low))
+        there = full.holds(costs)
+        at = np.flatnonzero(there[ranks])
+        some = Lines(lines.constants[at], lines.factors[at])
+        bounds = np.zeros(len(own), dtype=np.int64)
+        values = least_in_boxes(costs, some, full.take(ranks[at]))
+        np.maximum.at(bounds, ranks[at], values)
+        gone = ~there | (bounds > enough)
+        if not gone.any():
+            break
+        least = min([least, *bounds[gone & there].tolist()])
+        high = box.high - gone
+        left = costs.held_layers - (high.sum() - high)
+        box = box._replace(low=np.maximum(box.low, left), high=high)
+    return box, least

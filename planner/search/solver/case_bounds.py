@@ -5,10 +5,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.pipeline.linear import Linear, Lines
+from planner.pipeline.linear import Linear, Lines, path_lines
 from planner.pipeline.memory_rows import fits
 from planner.pipeline.splits import step_ns
-from planner.search.bounds.boxes import Box, least_in_boxes, stages_decide
+from planner.search.bounds.boxes import (
+    Box,
+    least_in_boxes,
+    stages_decide,
+    trimmed,
+)
 from planner.search.bounds.paths import ShapePaths, WeightedPath
 from planner.search.bounds.rank_load_bounds import cases_of
 from planner.search.solver.dual import WHOLE, Cuts, Descent, rank_loads
@@ -46,6 +51,9 @@ class LoadTree:
         self.made = 0
         self.best: Split | None = None
         self.closed: list[tuple[Box, WeightedPath | None]] = []
+        known = shapes.of(cuts.costs)
+        self.ranks = known.rank
+        self.lines = path_lines(cuts.costs, known.counts, known.p2p)
         cases = cases_of(cuts.costs, shapes)
         for at, its in enumerate(cases.bounds.tolist()):
             box = cases.boxes.take(at)
@@ -81,26 +89,47 @@ class LoadTree:
         self, bound: int, node: _Node, enough: int | None, goal: int | None
     ) -> None:
         """Solve the program of a box, and put aside what is slower than the goal."""
+        costs = self.cuts.costs
         asked = enough if goal is None or bound > goal else goal
+        decide = asked is not None and stages_decide(costs)
+        if asked is not None and decide:
+            found = trimmed(costs, node.kept, self.lines, self.ranks, asked)
+            node = self._without(bound, node, enough, found)
+            if not node.kept.holds(costs):
+                self._close(node)
+                return
         descent = Descent(self.cuts, node.kept, price=bound)
         better = max(bound, descent.run(asked, known=bound))
         mean = None
         if descent.solution is not None:
-            mean = self.shapes.teach(self.cuts.costs, *descent.multipliers)
+            mean = self.shapes.teach(costs, *descent.multipliers)
         node = replace(node, mean=mean or node.mean, solution=descent.solution)
         if descent.solution is None or (enough is not None and better > enough):
             self.settled = min(self.settled, better)
             self._close(node)
             return
-        decide = stages_decide(self.cuts.costs) and not descent.gave_up
-        if asked is not None and decide:
-            kept, rest = self._shaved(descent, node.kept, asked)
-            if enough is not None and rest > enough:
-                self.settled = min(self.settled, rest)
-            else:
-                self._push(max(better, int(rest)), _Node(None, node.kept, node.mean))
-            node = replace(node, kept=kept)
+        if asked is not None and decide and not descent.gave_up:
+            found = self._shaved(descent, node.kept, asked)
+            node = self._without(better, node, enough, found)
         self._push(better, node)
+
+    def _without(
+        self, bound: int, node: _Node, enough: int | None, found: tuple[Box, float]
+    ) -> _Node:
+        """The node in a part of its box, the rest put aside.
+
+        Args:
+            bound: Bound on the whole box. [ns]
+            node: The node.
+            enough: A bound above this rules the rest out for good. [ns]
+            found: The part, and a bound on the rest. [ns]
+        """
+        kept, rest = found
+        if enough is not None and rest > enough:
+            self.settled = min(self.settled, rest)
+        elif rest < float("inf"):
+            self._push(max(bound, int(rest)), _Node(None, node.kept, node.mean))
+        return replace(node, kept=kept)
 
     def _shaved(self, descent: Descent, box: Box, enough: int) -> tuple[Box, float]:
         """The box without the ends of its limits at which the bound is above enough.
