@@ -14,7 +14,7 @@ from planner.search.bounds.paths import ShapePaths, even_counts, in_class
 from planner.search.bounds.rank_load_bounds import cases_of, weighted_bound
 from planner.search.mesh_answer import ROUNDS, MeshAnswer, Outcome
 from planner.search.solver.case_bounds import LoadTree
-from planner.search.solver.dual import Tightened, tighten
+from planner.search.solver.dual import Tightened, known_cuts, tighten
 from planner.search.solver.local import Descender, Split, rounded
 from planner.search.solver.only import OnlySplit, only_split
 from planner.search.stop import Stop
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 TIGHT = 3
 """Empty places in the balanced class up to which the solver closes at once. [1]"""
-BOXES = 4
-"""Boxes of loads that are solved in one visit. [1]"""
+BOXES = 2
+"""Programs of boxes that are solved in one visit, unless the bound rises before. [1]"""
 
 
 class CandidateWork:
@@ -73,7 +73,7 @@ class CandidateWork:
     @property
     def needs_solver(self) -> bool:
         """True where nothing but rounds of the solver is left."""
-        first = self._loose() and self.tightened is None
+        first = self._loose() and self.tightened is None and self.tree is None
         descends = not self.descended and self.tightened is not None
         divides = self.tree is not None and not self.tree.stuck
         return not (first or descends or divides)
@@ -117,7 +117,9 @@ class CandidateWork:
         """Do the next of the four steps, unless known multipliers raise the bound."""
         if self._learns():
             return self._answer(Outcome.OPEN)
-        if self._loose() and self.tightened is None:
+        if self._loose() and self.tightened is None and self.tree is None:
+            if stages_decide(self.costs) and self.shapes.has_cases(self.costs):
+                return self._take_cases()
             return self._tighten(cutoff)
         if not self.descended and self.tightened is not None:
             return self._descend(self.tightened, goal)
@@ -134,6 +136,15 @@ class CandidateWork:
         learned = weighted_bound(self.costs, self.shapes)
         self.bound = max(before, learned, cases_of(self.costs, self.shapes).bound)
         return self.bound > before
+
+    def _take_cases(self) -> MeshAnswer:
+        """Begin with the boxes of another candidate of the shape."""
+        self.descended = True
+        cuts = known_cuts(self.costs, self.shapes, self.stop)
+        self.tree = LoadTree(cuts, self.bound, self.shapes)
+        if not self.tree.stuck:
+            self.bound = max(self.bound, int(self.tree.bound))
+        return self._answer(Outcome.OPEN)
 
     def _tighten(self, cutoff: int | None) -> MeshAnswer:
         self.tightened = tighten(
@@ -160,10 +171,11 @@ class CandidateWork:
         self, tree: LoadTree, cutoff: int | None, goal: int | None
     ) -> MeshAnswer:
         """Bound by cases; where no case is left, nothing fits."""
-        for _ in range(BOXES):
-            if tree.stuck or (cutoff is not None and tree.bound > cutoff):
+        before, most = tree.bound, tree.solved + BOXES
+        while tree.solved < most and not tree.stuck and not self.stop.reached:
+            if cutoff is not None and tree.bound > cutoff:
                 break
-            if self.stop.reached:
+            if tree.is_program_next and tree.bound > before:
                 break
             tree.refine(cutoff, goal)
         if tree.bound == float("inf"):
@@ -197,6 +209,9 @@ class CandidateWork:
         from planner.search.solver.solve import MeshSolver  # noqa: PLC0415
 
         cuts = self.tightened.cuts if self.tightened else self.relaxed.cuts
+        if self.tree is not None:
+            known = self.tree.cuts
+            cuts = tuple(known.lines[row] for row in known.active())
         solver = MeshSolver(self.costs, cuts, bound=self.bound, stop=self.stop)
         if self.split is not None:
             solver.learn(self.split.counts)

@@ -223,6 +223,17 @@ class ShapePaths:
             boxes = Box(*(np.array(column, dtype=np.int64) for column in columns))
             self.cases[key] = boxes, [mean for _, mean in leaves]
 
+    def has_cases(self, costs: StageCosts) -> bool:
+        """Tell if the splits of a candidate of the shape were cut into boxes.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            True where boxes are known.
+        """
+        return shape_of(costs) in self.cases
+
     def lessons(self, costs: StageCosts) -> int:
         """Number of times that multipliers were found for the shape.
 

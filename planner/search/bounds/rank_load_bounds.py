@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.cost.meshes import Ints
-from planner.pipeline.linear import Lines, path_lines
+from planner.pipeline.linear import Linear, Lines, path_lines
 from planner.schedules.slots import Slots
 from planner.search.bounds.boxes import Box, least_in_boxes, stages_decide
 from planner.search.bounds.least import least_values
@@ -83,6 +83,22 @@ def _means(costs: StageCosts, paths: ShapePaths) -> tuple[Lines, Ints]:
     p2p = np.array([mean.p2p for mean in means], dtype=np.int64)
     lines = path_lines(costs, counts.reshape(-1, slots), p2p)
     return lines, np.array([mean.weight for mean in means], dtype=np.int64)
+
+
+def proof_of(costs: StageCosts, mean: WeightedPath) -> tuple[Linear, int] | None:
+    """A weighted path as a line that is at most the weight times the step.
+
+    Args:
+        costs: The inner problem.
+        mean: Weighted sum of paths of its shape.
+
+    Returns:
+        Line and weight; None where the sums might overflow 64 bits.
+    """
+    if not 0 < mean.weight <= SAFE // worst_step(costs):
+        return None
+    (line,) = path_lines(costs, mean.counts[None], np.array([mean.p2p])).each()
+    return line, mean.weight
 
 
 def last_loaded(costs: StageCosts, low: Ints, high: Ints) -> tuple[Ints, Ints, Ints]:

@@ -15,7 +15,7 @@ from planner.search.bounds.boxes import (
     trimmed,
 )
 from planner.search.bounds.paths import ShapePaths, WeightedPath
-from planner.search.bounds.rank_load_bounds import cases_of
+from planner.search.bounds.rank_load_bounds import cases_of, proof_of
 from planner.search.solver.dual import WHOLE, Cuts, Descent, rank_loads
 from planner.search.solver.local import Split
 from planner.search.solver.program import Solution
@@ -32,6 +32,8 @@ class _Node:
     mean: WeightedPath | None = None
     """Weighted paths that bound the box, or a box around it."""
     solution: Solution | None = None
+    learned: bool = False
+    """True once all was tried that needs no program."""
 
 
 class LoadTree:
@@ -48,7 +50,7 @@ class LoadTree:
         self.cuts, self.shapes = cuts, shapes
         self.nodes: list[tuple[int, int, _Node]] = []
         self.settled = float("inf")
-        self.made = 0
+        self.made = self.solved = 0
         self.best: Split | None = None
         self.closed: list[tuple[Box, WeightedPath | None]] = []
         known = shapes.of(cuts.costs)
@@ -70,6 +72,13 @@ class LoadTree:
         """True where no box is left, or the least bound's box is not cut any more."""
         return not self.nodes or self.settled <= self.nodes[0][0]
 
+    @property
+    def is_program_next(self) -> bool:
+        """True where the box with the least bound asks for a program."""
+        node = self.nodes[0][2]
+        learned = node.learned or not stages_decide(self.cuts.costs)
+        return learned and node.solution is None
+
     def refine(self, enough: int | None, goal: int | None = None) -> None:
         """Solve the box with the least bound, or cut it where it is solved.
 
@@ -82,23 +91,40 @@ class LoadTree:
             self._cut(bound, node, node.solution)
         elif node.kept.is_point and stages_decide(self.cuts.costs):
             self._settle_point(node)
+        elif not node.learned and stages_decide(self.cuts.costs):
+            self._learn(bound, replace(node, learned=True), enough, goal)
         else:
             self._solve(bound, node, enough, goal)
+
+    def _learn(
+        self, bound: int, node: _Node, enough: int | None, goal: int | None
+    ) -> None:
+        """Bound a box, and make it smaller, by the paths and means that are known."""
+        costs = self.cuts.costs
+        asked = enough if goal is None or bound > goal else goal
+        if asked is not None:
+            found = trimmed(costs, node.kept, self.lines, self.ranks, asked)
+            node = self._without(bound, node, enough, found)
+        proof = None if node.mean is None else proof_of(costs, node.mean)
+        if proof is not None and node.kept.holds(costs):
+            bound = max(bound, *self._bounds(proof, node.kept.take(None)).tolist())
+            if enough is not None and bound > enough:
+                self.settled = min(self.settled, bound)
+                self._close(node)
+                return
+            if asked is not None and bound <= asked:
+                found = self._shaved(proof, node.kept, asked)
+                node = self._without(bound, node, enough, found)
+        self._push(bound, node)
 
     def _solve(
         self, bound: int, node: _Node, enough: int | None, goal: int | None
     ) -> None:
         """Solve the program of a box, and put aside what is slower than the goal."""
         costs = self.cuts.costs
+        self.solved += 1
         asked = enough if goal is None or bound > goal else goal
-        decide = asked is not None and stages_decide(costs)
-        if asked is not None and decide:
-            found = trimmed(costs, node.kept, self.lines, self.ranks, asked)
-            node = self._without(bound, node, enough, found)
-            if not node.kept.holds(costs):
-                self._close(node)
-                return
-        descent = Descent(self.cuts, node.kept, price=bound)
+        descent = Descent(self.cuts, node.kept, price=bound, patient=True)
         better = max(bound, descent.run(asked, known=bound))
         mean = None
         if descent.solution is not None:
@@ -108,8 +134,8 @@ class LoadTree:
             self.settled = min(self.settled, better)
             self._close(node)
             return
-        if asked is not None and decide and not descent.gave_up:
-            found = self._shaved(descent, node.kept, asked)
+        if asked is not None and stages_decide(costs) and not descent.gave_up:
+            found = self._shaved(descent.proof, node.kept, asked)
             node = self._without(better, node, enough, found)
         self._push(better, node)
 
@@ -131,18 +157,21 @@ class LoadTree:
             self._push(max(bound, int(rest)), _Node(None, node.kept, node.mean))
         return replace(node, kept=kept)
 
-    def _shaved(self, descent: Descent, box: Box, enough: int) -> tuple[Box, float]:
+    def _shaved(
+        self, found: tuple[Linear, int] | None, box: Box, enough: int
+    ) -> tuple[Box, float]:
         """The box without the ends of its limits at which the bound is above enough.
 
         Args:
-            descent: Gave the multipliers.
+            found: A line that is at most the weight times the step of any split of
+                the box, and the weight; None without any.
             box: The box.
             enough: A bound above this rules a part out. [ns]
 
         Returns:
             What is left, and the least bound of the rest; inf where all is left. [ns]
         """
-        found, least = descent.proof, float("inf")
+        least = float("inf")
         while found is not None:
             ends = _ends(box)
             there = ends.holds(self.cuts.costs)

@@ -28,9 +28,10 @@ STALLED, GAIN, AHEAD = 8, 5e-4, 3
 """Where loads are to be cut, rounds end when ``STALLED`` of them gain less than the
 share ``GAIN``. They also end when ``AHEAD`` gains more of that size would not reach the
 known bound. [1]"""
-SHRUNK = 0.9
+SHRUNK = 0.9, 0.7
 """Where loads are whole, rounds end when the gap between program and simulator is more
-than this share of the gap ``STALLED`` rounds ago. [1]
+than this share of the gap ``STALLED`` rounds ago; the latter where a point of the box
+is as fast as asked for, so that no program of the box can rule it out. [1]
 
 A program of few paths stays where it is for long, while better and better points are
 met. Then it rises.
@@ -119,8 +120,23 @@ class Cuts:
 class Descent:
     """Solves one program, adds the paths that it lacks, and solves it again."""
 
-    def __init__(self, cuts: Cuts, box: Box | None = None, price: int = 0) -> None:
-        self.cuts, self.price = cuts, max(price, 1)
+    def __init__(
+        self,
+        cuts: Cuts,
+        box: Box | None = None,
+        price: int = 0,
+        *,
+        patient: bool = False,
+    ) -> None:
+        """Begin with the paths that are known.
+
+        Args:
+            cuts: Paths of the candidate.
+            box: The splits that count; all by default.
+            price: About the step of a good split. [ns]
+            patient: Go on while the bound rests but better points are met.
+        """
+        self.cuts, self.price, self.patient = cuts, max(price, 1), patient
         self.box = box or Box.of(cuts.costs)
         self.program = cuts.program(self.box)
         self.program.price(self.price)
@@ -158,7 +174,7 @@ class Descent:
             gaps = [*gaps[1:], self.least - solved.step]
             if self._is_close(solved.step, enough, known):
                 break
-            if self._stalls(steps, gaps, known):
+            if self._stalls(steps, gaps, enough, known):
                 break
             self.cuts.add(paths)
         self._note_binding()
@@ -181,10 +197,13 @@ class Descent:
             close = max(close, step + SMALL * (enough - step))
         return self.least <= max(known, close)
 
-    def _stalls(self, steps: list[float], gaps: list[float], known: int) -> bool:
+    def _stalls(
+        self, steps: list[float], gaps: list[float], enough: int | None, known: int
+    ) -> bool:
         """Tell if further rounds would hardly raise the bound."""
-        if self.solution is not None and self._is_whole(self.solution):
-            return gaps[-1] > gaps[0] * SHRUNK
+        if self.patient and self.solution and self._is_whole(self.solution):
+            in_vain = enough is not None and self.least <= enough
+            return gaps[-1] > gaps[0] * SHRUNK[in_vain]
         gain = steps[-1] - steps[0]
         return gain <= steps[0] * GAIN or steps[-1] + AHEAD * gain < known
 
@@ -241,6 +260,23 @@ class Tightened:
     """Step of that point; inf without any. [ns]"""
 
 
+def known_cuts(costs: StageCosts, shapes: ShapePaths, stop: Stop | None = None) -> Cuts:
+    """Paths of a candidate that the search knows of the shape.
+
+    Args:
+        costs: The inner problem.
+        shapes: Paths that the search knows.
+        stop: Ends the work early. [-]
+
+    Returns:
+        The paths as linear functions of the layer counts.
+    """
+    cuts, known = Cuts(costs, stop), shapes.of(costs)
+    pairs = zip(known.counts, known.p2p.tolist(), strict=True)
+    cuts.add([*(Path(*pair) for pair in pairs), *shapes.bound(costs)])
+    return cuts
+
+
 def tighten(
     costs: StageCosts,
     relaxed: Relaxation,
@@ -261,9 +297,7 @@ def tighten(
         A bound at least as large, and the paths that matter.
     """
     shapes = shapes or ShapePaths()
-    cuts, known = Cuts(costs, stop), shapes.of(costs)
-    pairs = zip(known.counts, known.p2p.tolist(), strict=True)
-    cuts.add([*(Path(*pair) for pair in pairs), *shapes.bound(costs)])
+    cuts = known_cuts(costs, shapes, stop)
     descent = Descent(cuts, price=relaxed.bound)
     bound = max(relaxed.bound, descent.run(enough, relaxed.bound))
     active = cuts.active()

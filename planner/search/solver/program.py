@@ -82,6 +82,7 @@ class LayerProgram:
         ]
         self.cuts: list[_Row] = []
         self.rooms: list[_Row] = []
+        self._weights: list[float] = []
         self._found: tuple[Linear, int] | None = None
         self._totals()
         self._memory()
@@ -180,6 +181,7 @@ class LayerProgram:
         self._found = None
         if self.solver.Solve() != self.solver.OPTIMAL:
             return None
+        self._weights = [-cut.row.dual_value() for cut in self.cuts]
         some = (self._lagrangian(grain) for grain in GRAINS)
         self._found = next((found for found in some if found), None)
         values = np.array([count.solution_value() for count in self.counts])
@@ -188,7 +190,7 @@ class LayerProgram:
 
     def weights(self) -> list[float]:
         """Multipliers of the cuts, after ``solve``; they add up to about one. [1]."""
-        return [max(0.0, -cut.row.dual_value()) for cut in self.cuts]
+        return [max(0.0, weight) for weight in self._weights]
 
     def exact_bound(self) -> int:
         """The Lagrangian at the rounded multipliers, minimised over whole layers.
@@ -223,11 +225,12 @@ class LayerProgram:
 
     def _lagrangian(self, grain: int) -> tuple[Linear, int] | None:
         """The sum with multipliers rounded to 1 / grain; None where it overflows."""
-        others = [*self.rooms, *self._limits()]
-        pairs = [
-            (round(-row.dual_value() * (unit / self.unit) * grain), line)
-            for line, row, unit in (*self.cuts, *others)
-        ]
+        paths = zip(self._weights, (cut.line for cut in self.cuts), strict=True)
+        others = (
+            (-row.dual_value() * (unit / self.unit), line)
+            for line, row, unit in (*self.rooms, *self._limits())
+        )
+        pairs = [(round(weight * grain), line) for weight, line in (*paths, *others)]
         whole: int = sum(w for w, _ in pairs[: len(self.cuts)] if w > 0)
         pairs = [(w, line) for w, line in pairs if w > 0]
         if not whole or self._largest(pairs) > SAFE:
