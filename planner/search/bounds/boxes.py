@@ -169,12 +169,11 @@ def trimmed(
         full = full._replace(low=np.where(own, box.high, box.low))
         there = full.holds(costs)
         at = np.flatnonzero(there[ranks])
-        if not len(at):
-            return full.take(0), least
         some = Lines(lines.constants[at], lines.factors[at])
         bounds = np.zeros(len(own), dtype=np.int64)
-        values = least_in_boxes(costs, some, full.take(ranks[at]))
-        np.maximum.at(bounds, ranks[at], values)
+        if len(at):
+            values = least_in_boxes(costs, some, full.take(ranks[at]))
+            np.maximum.at(bounds, ranks[at], values)
         gone = ~there | (bounds > enough)
         if not gone.any():
             break

@@ -41,7 +41,7 @@ WHOLE = 0.02
 MOST_ROWS, LATEST = 300, 8
 """Rows from which a program drops those that no program of the latest boxes rests on,
 and the number of those boxes. [1]"""
-SHARES = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05)
+SHARES = (1.0, 0.7, 0.45, 0.2, 0.07)
 """Points that give paths: shares of the way from best point to optimum. [1]
 
 An optimum of few paths lies in a corner, far from good splits. The critical paths of
