@@ -27,6 +27,8 @@ TIGHT = 3
 """Empty places in the balanced class up to which the solver closes at once. [1]"""
 BOXES = 2
 """Programs of boxes that are solved in one visit, unless the bound rises before. [1]"""
+FAR = 0.05
+"""Share of a step by which a bound is far below the step. [1]"""
 
 
 class CandidateWork:
@@ -156,10 +158,11 @@ class CandidateWork:
     def _descend(self, found: Tightened, goal: int | None) -> MeshAnswer:
         """Look for good splits near the optimum of the paths, where some may be good.
 
-        A split near a point that is slower than the goal is hardly faster.
+        A split near a point that is slower than the goal is hardly faster, unless the
+        bound is far below the goal: then the point is not the best.
         """
         self.descended = True
-        if goal is None or found.least <= goal:
+        if goal is None or found.least <= goal or self.bound < goal * (1 - FAR):
             starts = [] if self.split is None else [self.split.counts]
             if found.centre is not None:
                 starts += rounded(self.costs, found.centre)

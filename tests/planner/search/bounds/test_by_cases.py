@@ -3,19 +3,19 @@
 from dataclasses import replace
 
 import numpy as np
-from against_brute_force import check_solver
+from against_brute_force import check_boxes, check_solver
 from every_split import cheapest_split, splits
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import inner_problems
 
-from planner.pipeline.linear import Lines
+from planner.pipeline.linear import Lines, path_lines
 from planner.pipeline.memory_rows import fits
 from planner.pipeline.splits import stages_by_rank, step_ns
 from planner.search.bounds import rank_load_bounds as loaded
 from planner.search.bounds.bounds import relax
-from planner.search.bounds.boxes import Box, least_in_boxes, stages_decide
+from planner.search.bounds.boxes import Box, least_in_boxes, stages_decide, trimmed
 from planner.search.bounds.paths import ShapePaths, even_counts, in_class
 from planner.search.bounds.rank_load_bounds import cases_of, last_loaded, weighted_bound
 from planner.search.candidate import CandidateWork
@@ -166,3 +166,36 @@ def test_the_boxes_of_one_candidate_bound_every_other_of_its_shape(
         while again.open:
             again.advance(None)
         assert again.last.value == again.last.bound == least[0]
+
+
+@given(inner_problems(), st.integers(0, 40), st.integers(0, 5))
+def test_a_trimmed_box_loses_no_split_faster_than_the_bound_on_what_it_lost(
+    costs: StageCosts, pick: int, spare: int
+) -> None:
+    """Cutoffs are at the steps of splits; boxes are around a split, or around all."""
+    if not stages_decide(costs):
+        return
+    by_rank = stages_by_rank(costs)
+    listed = [s for s in list(splits(costs))[:60] if fits(costs, s)]
+    steps = [step_ns(costs, split) for split in listed]
+    loads = [split.sum(axis=(1, 2))[by_rank].sum(axis=1) for split in listed]
+    box = Box.of(costs)
+    if listed and spare:
+        here = loads[pick % len(loads)]
+        low, high = np.maximum(box.low, here - spare), np.minimum(box.high, here)
+        box = box._replace(low=low, high=high + spare // 2)
+    known = ShapePaths().of(costs)
+    lines = path_lines(costs, known.counts, known.p2p)
+    enough = steps[pick % len(steps)] if steps else pick
+    kept, least = trimmed(costs, box, lines, known.rank, enough)
+    holds = bool(kept.holds(costs))
+    for load, step in zip(loads, steps, strict=True):
+        if ((box.low <= load) & (load <= box.high)).all():
+            left = holds and bool(((kept.low <= load) & (load <= kept.high)).all())
+            assert left or step >= least > enough
+
+
+@settings(max_examples=examples(60))
+@given(inner_problems())
+def test_boxes_cut_off_at_the_best_split_keep_it(costs: StageCosts) -> None:
+    check_boxes(costs)
