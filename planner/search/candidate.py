@@ -2,20 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from planner.pipeline.duration_lines import DurationLines
-from planner.pipeline.memory_rows import fits
-from planner.pipeline.splits import graph_of
-from planner.schedules.levels import makespans
 from planner.search.bounds.bounds import Relaxation
 from planner.search.bounds.boxes import stages_decide
-from planner.search.bounds.paths import ShapePaths, even_counts, in_class
+from planner.search.bounds.paths import ShapePaths, even_counts
 from planner.search.bounds.rank_load_bounds import cases_of, weighted_bound
 from planner.search.mesh_answer import ROUNDS, MeshAnswer, Outcome
 from planner.search.solver.case_bounds import LoadTree
 from planner.search.solver.dual import Tightened, known_cuts, tighten
-from planner.search.solver.local import Descender, Split, rounded
+from planner.search.solver.local import Descender, Split, fastest, rounded
 from planner.search.solver.only import OnlySplit, only_split
 from planner.search.stop import Stop
 from planner.specs.table import StageCosts
@@ -89,16 +83,7 @@ class CandidateWork:
         """Simulate the even splits, and the best splits of others of the shape."""
         costs = self.costs
         even = [even_counts(costs, entry) for entry in range(len(costs.menu))]
-        listed = [
-            split
-            for split in (*even, *self.shapes.splits(costs))
-            if in_class(costs, split) and fits(costs, split)
-        ]
-        if listed:
-            x = DurationLines.of(costs).at(np.array(listed))
-            steps = makespans(graph_of(costs), x, costs.p2p)
-            best = int(steps.argmin())
-            self.split = Split(int(steps[best]), listed[best])
+        self.split = fastest(costs, [*even, *self.shapes.splits(costs)])
         return self._answer(Outcome.OPEN)
 
     def advance(self, cutoff: int | None, goal: int | None = None) -> MeshAnswer:

@@ -17,7 +17,7 @@ from planner.search.bounds.boxes import (
 from planner.search.bounds.paths import ShapePaths, WeightedPath
 from planner.search.bounds.rank_load_bounds import cases_of, proof_of
 from planner.search.solver.dual import WHOLE, Cuts, Descent, rank_loads
-from planner.search.solver.local import Split
+from planner.search.solver.local import Split, fastest, rounded
 from planner.search.solver.program import Solution
 
 
@@ -126,6 +126,8 @@ class LoadTree:
         asked = enough if goal is None or bound > goal else goal
         descent = Descent(self.cuts, node.kept, price=bound, patient=True)
         better = max(bound, descent.run(asked, known=bound))
+        if descent.centre is not None and (goal is None or descent.least <= goal):
+            self._found(fastest(costs, rounded(costs, descent.centre)))
         mean = None
         if descent.solution is not None:
             mean = self.shapes.teach(costs, *descent.multipliers)
@@ -220,8 +222,8 @@ class LoadTree:
             self.settled = min(self.settled, value)
             self._found(Split(value, counts))
 
-    def _found(self, split: Split) -> None:
-        if self.best is None or split.value < self.best.value:
+    def _found(self, split: Split | None) -> None:
+        if split and (self.best is None or split.value < self.best.value):
             self.best = split
 
     def _cut(self, bound: int, node: _Node, solution: Solution) -> None:

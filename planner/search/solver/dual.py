@@ -110,8 +110,8 @@ class Cuts:
     def _shorten(self) -> None:
         """Drop the paths that were not binding in any of the latest boxes."""
         latest = self.boxes - LATEST
-        if len(self.lines) > MOST_ROWS:
-            kept = [row for row in self.active() if self.binding.get(row, 0) >= latest]
+        kept = [row for row, box in sorted(self.binding.items()) if box >= latest]
+        if kept and len(self.lines) > MOST_ROWS:
             self.lines = [self.lines[row] for row in kept]
             self.paths = [self.paths[row] for row in kept]
             self.binding = {new: self.binding[old] for new, old in enumerate(kept)}
