@@ -105,7 +105,7 @@ class CandidateWork:
         if self._learns():
             return self._answer(Outcome.OPEN)
         if self._loose() and self.tightened is None and self.tree is None:
-            if stages_decide(self.costs) and self.shapes.has_cases(self.costs):
+            if self.shapes.count_cases(self.costs):
                 return self._take_cases()
             return self._tighten(cutoff)
         if not self.descended and self.tightened is not None:
@@ -159,6 +159,9 @@ class CandidateWork:
         self, tree: LoadTree, cutoff: int | None, goal: int | None
     ) -> MeshAnswer:
         """Bound by cases; where no case is left, nothing fits."""
+        if self.shapes.count_cases(self.costs) > len(tree.leaves()):
+            # another candidate of the shape has cut finer meanwhile
+            tree = self.tree = LoadTree(tree.cuts, self.bound, self.shapes)
         before, most = tree.bound, tree.solved + BOXES
         while tree.solved < most and not tree.stuck and not self.stop.reached:
             if cutoff is not None and tree.bound > cutoff:

@@ -17,7 +17,7 @@ from planner.pipeline.splits import (
 )
 from planner.schedules.simulator import Path, rank_paths
 from planner.schedules.slots import Slots
-from planner.search.bounds.boxes import Box
+from planner.search.bounds.boxes import Box, stages_decide
 from planner.search.bounds.layer_kinds import kinds_per_stage
 from planner.search.bounds.pool_bounds import balanced_layers
 from planner.specs.layouts.layout import even_layers
@@ -217,22 +217,24 @@ class ShapePaths:
             leaves: Boxes that hold every split, and weighted paths that bound each.
         """
         key = shape_of(costs)
-        before = len(self.cases[key][1]) if key in self.cases else 0
+        before = self.count_cases(costs)
         if before <= len(leaves) <= MOST_BOXES:
             columns = zip(*(box for box, _ in leaves), strict=True)
             boxes = Box(*(np.array(column, dtype=np.int64) for column in columns))
             self.cases[key] = boxes, [mean for _, mean in leaves]
 
-    def has_cases(self, costs: StageCosts) -> bool:
-        """Tell if the splits of a candidate of the shape were cut into boxes.
+    def count_cases(self, costs: StageCosts) -> int:
+        """Number of boxes into which candidates of the shape have cut the splits.
 
         Args:
             costs: The inner problem.
 
         Returns:
-            True where boxes are known.
+            Boxes; 0 where none are known, or where stages do not decide. [1]
         """
-        return shape_of(costs) in self.cases
+        if not stages_decide(costs) or shape_of(costs) not in self.cases:
+            return 0
+        return len(self.cases[shape_of(costs)][1])
 
     def lessons(self, costs: StageCosts) -> int:
         """Number of times that multipliers were found for the shape.
