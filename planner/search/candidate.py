@@ -2,19 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from planner.pipeline.duration_lines import DurationLines
-from planner.pipeline.memory_rows import fits
-from planner.pipeline.splits import graph_of
-from planner.schedules.levels import makespans
 from planner.search.bounds.bounds import Relaxation
-from planner.search.bounds.paths import ShapePaths, even_counts, in_class
+from planner.search.bounds.boxes import stages_decide
+from planner.search.bounds.paths import ShapePaths, even_counts
 from planner.search.bounds.rank_load_bounds import cases_of, weighted_bound
 from planner.search.mesh_answer import ROUNDS, MeshAnswer, Outcome
 from planner.search.solver.case_bounds import LoadTree
-from planner.search.solver.dual import Tightened, tighten
-from planner.search.solver.local import Descender, Split, rounded
+from planner.search.solver.dual import Tightened, known_cuts, tighten
+from planner.search.solver.local import Descender, Split, fastest, rounded
 from planner.search.solver.only import OnlySplit, only_split
 from planner.search.stop import Stop
 from planner.specs.table import StageCosts
@@ -24,8 +19,10 @@ if TYPE_CHECKING:
 
 TIGHT = 3
 """Empty places in the balanced class up to which the solver closes at once. [1]"""
-BOXES = 4
-"""Boxes of loads that are solved in one visit. [1]"""
+BOXES = 2
+"""Programs of boxes that are solved in one visit, unless the bound rises before. [1]"""
+FAR = 0.05
+"""Share of a step by which a bound is far below the step. [1]"""
 
 
 class CandidateWork:
@@ -72,7 +69,7 @@ class CandidateWork:
     @property
     def needs_solver(self) -> bool:
         """True where nothing but rounds of the solver is left."""
-        first = self._loose() and self.tightened is None
+        first = self._loose() and self.tightened is None and self.tree is None
         descends = not self.descended and self.tightened is not None
         divides = self.tree is not None and not self.tree.stuck
         return not (first or descends or divides)
@@ -86,40 +83,35 @@ class CandidateWork:
         """Simulate the even splits, and the best splits of others of the shape."""
         costs = self.costs
         even = [even_counts(costs, entry) for entry in range(len(costs.menu))]
-        listed = [
-            split
-            for split in (*even, *self.shapes.splits(costs))
-            if in_class(costs, split) and fits(costs, split)
-        ]
-        if listed:
-            x = DurationLines.of(costs).at(np.array(listed))
-            steps = makespans(graph_of(costs), x, costs.p2p)
-            best = int(steps.argmin())
-            self.split = Split(int(steps[best]), listed[best])
+        self.split = fastest(costs, [*even, *self.shapes.splits(costs)])
         return self._answer(Outcome.OPEN)
 
-    def advance(self, cutoff: int | None) -> MeshAnswer:
+    def advance(self, cutoff: int | None, goal: int | None = None) -> MeshAnswer:
         """Do the next step.
 
         Args:
             cutoff: Splits slower than this are of no interest. [ns]
+            goal: Splits slower than this may wait: a bound above it is enough for now.
+                [ns]
 
         Returns:
             Bound and best split so far; OPEN while steps are left.
         """
-        self.last = self._next(cutoff)
+        self.last = self._next(cutoff, goal)
         return self.last
 
-    def _next(self, cutoff: int | None) -> MeshAnswer:
+    def _next(self, cutoff: int | None, goal: int | None) -> MeshAnswer:
         """Do the next of the four steps, unless known multipliers raise the bound."""
         if self._learns():
             return self._answer(Outcome.OPEN)
-        if self._loose() and self.tightened is None:
+        if self._loose() and self.tightened is None and self.tree is None:
+            if self.shapes.count_cases(self.costs):
+                return self._take_cases()
             return self._tighten(cutoff)
         if not self.descended and self.tightened is not None:
-            return self._descend(self.tightened)
+            return self._descend(self.tightened, goal)
         if self.tree is not None and not self.tree.stuck:
-            return self._divide(self.tree, cutoff)
+            return self._divide(self.tree, cutoff, goal)
         return self._solve(cutoff)
 
     def _learns(self) -> bool:
@@ -132,6 +124,15 @@ class CandidateWork:
         self.bound = max(before, learned, cases_of(self.costs, self.shapes).bound)
         return self.bound > before
 
+    def _take_cases(self) -> MeshAnswer:
+        """Begin with the boxes of another candidate of the shape."""
+        self.descended = True
+        cuts = known_cuts(self.costs, self.shapes, self.stop)
+        self.tree = LoadTree(cuts, self.bound, self.shapes)
+        if not self.tree.stuck:
+            self.bound = max(self.bound, int(self.tree.bound))
+        return self._answer(Outcome.OPEN)
+
     def _tighten(self, cutoff: int | None) -> MeshAnswer:
         self.tightened = tighten(
             self.costs, self.relaxed, cutoff, self.shapes, self.stop
@@ -139,31 +140,48 @@ class CandidateWork:
         self.bound = max(self.bound, self.tightened.bound)
         return self._answer(Outcome.OPEN)
 
-    def _descend(self, found: Tightened) -> MeshAnswer:
-        """Look for good splits near the optimum of the paths."""
+    def _descend(self, found: Tightened, goal: int | None) -> MeshAnswer:
+        """Look for good splits near the optimum of the paths, where some may be good.
+
+        A split near a point that is slower than the goal is hardly faster, unless the
+        bound is far below the goal: then the point is not the best.
+        """
         self.descended = True
-        starts = [] if self.split is None else [self.split.counts]
-        if found.centre is not None:
-            starts += rounded(self.costs, found.centre)
-        best = Descender(found.pool).run(starts)
-        if best is not None and (self.split is None or best.value < self.split.value):
-            self.split = best
-            self.shapes.keep_split(self.costs, best.counts)
+        if goal is None or found.least <= goal or self.bound < goal * (1 - FAR):
+            starts = [] if self.split is None else [self.split.counts]
+            if found.centre is not None:
+                starts += rounded(self.costs, found.centre)
+            self._better(Descender(found.pool).run(starts))
         self.tree = LoadTree(found.pool, self.bound, self.shapes)
         return self._answer(Outcome.OPEN)
 
-    def _divide(self, tree: LoadTree, cutoff: int | None) -> MeshAnswer:
+    def _divide(
+        self, tree: LoadTree, cutoff: int | None, goal: int | None
+    ) -> MeshAnswer:
         """Bound by cases; where no case is left, nothing fits."""
-        for _ in range(BOXES):
-            if tree.stuck or (cutoff is not None and tree.bound > cutoff):
+        if self.shapes.count_cases(self.costs) > len(tree.leaves()):
+            # another candidate of the shape has cut finer meanwhile
+            tree = self.tree = LoadTree(tree.cuts, self.bound, self.shapes)
+        before, most = tree.bound, tree.solved + BOXES
+        while tree.solved < most and not tree.stuck and not self.stop.reached:
+            if cutoff is not None and tree.bound > cutoff:
                 break
-            if self.stop.reached:
+            if tree.is_program_next and tree.bound > before:
                 break
-            tree.refine(cutoff)
+            tree.refine(cutoff, goal)
         if tree.bound == float("inf"):
             return self._answer(Outcome.INFEASIBLE)
+        if stages_decide(self.costs):
+            self.shapes.keep_cases(self.costs, tree.leaves())
+        self._better(tree.best)
         self.bound = max(self.bound, int(tree.bound))
         return self._answer(Outcome.OPEN)
+
+    def _better(self, best: Split | None) -> None:
+        """Keep a split that is faster than all before."""
+        if best is not None and (self.split is None or best.value < self.split.value):
+            self.split = best
+            self.shapes.keep_split(self.costs, best.counts)
 
     def _solve(self, cutoff: int | None) -> MeshAnswer:
         """One round of the solver."""
@@ -182,6 +200,9 @@ class CandidateWork:
         from planner.search.solver.solve import MeshSolver  # noqa: PLC0415
 
         cuts = self.tightened.cuts if self.tightened else self.relaxed.cuts
+        if self.tree is not None:
+            known = self.tree.cuts
+            cuts = tuple(known.lines[row] for row in known.active())
         solver = MeshSolver(self.costs, cuts, bound=self.bound, stop=self.stop)
         if self.split is not None:
             solver.learn(self.split.counts)

@@ -232,7 +232,8 @@ class BestFirst:
         seen, spent = work.solver is not None, work.spent
         if work.open and self._seconds(candidate, work.bound) <= bound:
             limit = self.incumbents.threshold(self._key(candidate))
-            work.advance(self._nanoseconds(limit, candidate))
+            goal = self._nanoseconds(self.incumbents.best_s, candidate)
+            work.advance(self._nanoseconds(limit, candidate), goal)
         self.solved += work.solver is not None and not seen
         self.worked += STEP + SOLVER * (work.spent - spent)
         answer = work.last

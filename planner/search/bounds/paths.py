@@ -17,6 +17,7 @@ from planner.pipeline.splits import (
 )
 from planner.schedules.simulator import Path, rank_paths
 from planner.schedules.slots import Slots
+from planner.search.bounds.boxes import Box, stages_decide
 from planner.search.bounds.layer_kinds import kinds_per_stage
 from planner.search.bounds.pool_bounds import balanced_layers
 from planner.specs.layouts.layout import even_layers
@@ -28,6 +29,8 @@ MOST_BINDING = 200
 """Paths that are kept of one shape, the latest. [1]"""
 MOST_SPLITS = 4
 """Good splits that are kept of one shape, the latest. [1]"""
+MOST_BOXES = 1000
+"""Boxes that are kept of one shape. [1]"""
 MOST_MEANS = 40
 """Weighted means that are kept of one shape, the latest. [1]"""
 
@@ -138,6 +141,7 @@ class ShapePaths:
         self.means: dict[Shape, list[WeightedPath]] = {}
         self.best: dict[Shape, list[Counts]] = {}
         self.taught: Counter[Shape] = Counter()
+        self.cases: dict[Shape, tuple[Box, list[WeightedPath | None]]] = {}
 
     def of_work(self, costs: StageCosts) -> PathColumns:
         """First family of paths, which takes no graph.
@@ -201,6 +205,37 @@ class ShapePaths:
         others = [s for s in self.best.get(key, []) if not np.array_equal(s, split)]
         self.best[key] = [split, *others][:MOST_SPLITS]
 
+    def keep_cases(
+        self, costs: StageCosts, leaves: Sequence[tuple[Box, WeightedPath | None]]
+    ) -> None:
+        """Remember into which boxes the splits of a candidate were cut.
+
+        The finest cut of a shape stays, up to the most boxes of one shape.
+
+        Args:
+            costs: The inner problem, whose stages decide.
+            leaves: Boxes that hold every split, and weighted paths that bound each.
+        """
+        key = shape_of(costs)
+        before = self.count_cases(costs)
+        if before <= len(leaves) <= MOST_BOXES:
+            columns = zip(*(box for box, _ in leaves), strict=True)
+            boxes = Box(*(np.array(column, dtype=np.int64) for column in columns))
+            self.cases[key] = boxes, [mean for _, mean in leaves]
+
+    def count_cases(self, costs: StageCosts) -> int:
+        """Number of boxes into which candidates of the shape have cut the splits.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            Boxes; 0 where none are known, or where stages do not decide. [1]
+        """
+        if not stages_decide(costs) or shape_of(costs) not in self.cases:
+            return 0
+        return len(self.cases[shape_of(costs)][1])
+
     def lessons(self, costs: StageCosts) -> int:
         """Number of times that multipliers were found for the shape.
 
@@ -214,13 +249,16 @@ class ShapePaths:
 
     def teach(
         self, costs: StageCosts, paths: Sequence[Path], weights: Sequence[float]
-    ) -> None:
+    ) -> WeightedPath | None:
         """Keep the paths that bound one candidate, for others of the shape.
 
         Args:
             costs: The inner problem.
             paths: Paths of the candidate's graph.
             weights: Multiplier of each path. [1]
+
+        Returns:
+            The weighted sum of the paths; None without any.
         """
         key = shape_of(costs)
         known = self.binding.get(key, [])
@@ -230,6 +268,8 @@ class ShapePaths:
         if paths and (mean := WeightedPath.of(paths, weights)).weight > 0:
             self.taught[key] += 1
             self.means[key] = [mean, *self.means.get(key, [])][:MOST_MEANS]
+            return mean
+        return None
 
 
 def _families(costs: StageCosts) -> list[list[Path]]:

@@ -1,16 +1,17 @@
 """Bounds by the layers that a rank carries: a whole number, within its memory."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from planner.cost.meshes import Ints
-from planner.pipeline.linear import Lines, path_lines
-from planner.pipeline.splits import stages_by_rank
+from planner.pipeline.linear import Linear, Lines, path_lines
 from planner.schedules.slots import Slots
+from planner.search.bounds.boxes import Box, least_in_boxes, stages_decide
 from planner.search.bounds.least import least_values
 from planner.search.bounds.memory_bounds import most_layers
-from planner.search.bounds.paths import ShapePaths, shape_of
+from planner.search.bounds.paths import ShapePaths, WeightedPath, shape_of
 from planner.search.bounds.worst import SAFE, worst_step
 from planner.specs.table import StageCosts
 
@@ -84,6 +85,22 @@ def _means(costs: StageCosts, paths: ShapePaths) -> tuple[Lines, Ints]:
     return lines, np.array([mean.weight for mean in means], dtype=np.int64)
 
 
+def proof_of(costs: StageCosts, mean: WeightedPath) -> tuple[Linear, int] | None:
+    """A weighted path as a line that is at most the weight times the step.
+
+    Args:
+        costs: The inner problem.
+        mean: Weighted sum of paths of its shape.
+
+    Returns:
+        Line and weight; None where the sums might overflow 64 bits.
+    """
+    if not 0 < mean.weight <= SAFE // worst_step(costs):
+        return None
+    (line,) = path_lines(costs, mean.counts[None], np.array([mean.p2p])).each()
+    return line, mean.weight
+
+
 def last_loaded(costs: StageCosts, low: Ints, high: Ints) -> tuple[Ints, Ints, Ints]:
     """Boxes of loads by the last rank with at least the mean load, rounded up.
 
@@ -112,14 +129,14 @@ def last_loaded(costs: StageCosts, low: Ints, high: Ints) -> tuple[Ints, Ints, I
 
 
 class Cases(NamedTuple):
-    """The boxes of :func:`last_loaded`, and a bound on each by known multipliers."""
+    """Boxes that hold every split that fits, and a bound on each."""
 
-    low: Ints
-    """Fewest layers of every rank. [1], shape (boxes, pp)"""
-    high: Ints
-    """Most layers of every rank. [1], shape (boxes, pp)"""
+    boxes: Box
+    """Limits on the layers of ranks and stages, by box."""
     bounds: Ints
     """Lower bound on the step in each box. [ns], shape (boxes,)"""
+    means: Sequence[WeightedPath | None]
+    """Weighted paths that gave each bound, where they are known of the box."""
 
     @property
     def bound(self) -> int:
@@ -130,6 +147,8 @@ class Cases(NamedTuple):
 def cases_of(costs: StageCosts, paths: ShapePaths) -> Cases:
     """Bound the splits by cases, with multipliers that others of the shape found.
 
+    The cases are those of the last candidate of the shape; or of ``last_loaded``.
+
     Args:
         costs: The inner problem.
         paths: Paths and multipliers that the search knows of the shape.
@@ -137,11 +156,17 @@ def cases_of(costs: StageCosts, paths: ShapePaths) -> Cases:
     Returns:
         Boxes of loads that hold every split that fits.
     """
+    known = paths.cases.get(shape_of(costs)) if stages_decide(costs) else None
+    if known is not None:
+        return _known_cases(costs, *known)
+    whole = Box.of(costs)
+    last, fewest, most = last_loaded(costs, whole.low, whole.high)
+    stages = (np.tile(each, (len(last), 1)) for each in (whole.fewest, whole.most))
+    boxes = Box(fewest, most, *stages)
+    none = [None] * len(last)
     lines, weights = _means(costs, paths)
-    low = np.array(costs.fewest)[stages_by_rank(costs)].sum(axis=1)
-    last, fewest, most = last_loaded(costs, low, most_layers(costs))
     if not len(weights) or not len(last):
-        return Cases(fewest, most, np.zeros(len(last), dtype=np.int64))
+        return Cases(boxes, np.zeros(len(last), dtype=np.int64), none)
     of_line = np.tile(np.arange(len(weights)), len(last))
     values = least_values(
         costs,
@@ -151,4 +176,25 @@ def cases_of(costs: StageCosts, paths: ShapePaths) -> Cases:
         caps=np.repeat(most, len(weights), axis=0),
     )
     bounds = -(-values // weights[of_line])
-    return Cases(fewest, most, bounds.reshape(len(last), -1).max(axis=1))
+    return Cases(boxes, bounds.reshape(len(last), -1).max(axis=1), none)
+
+
+def _known_cases(
+    costs: StageCosts, boxes: Box, means: Sequence[WeightedPath | None]
+) -> Cases:
+    """The boxes of another candidate, each bounded by its own weighted paths."""
+    boxes = boxes.fitting(costs)
+    at = np.flatnonzero(boxes.holds(costs))
+    boxes, means = boxes.take(at), [means[place] for place in at.tolist()]
+    bounds, most = np.zeros(len(at), dtype=np.int64), SAFE // worst_step(costs)
+    where = [i for i, mean in enumerate(means) if mean and mean.weight <= most]
+    if where:
+        some = [mean for i in where if (mean := means[i])]
+        lines = path_lines(
+            costs,
+            np.array([mean.counts for mean in some]),
+            np.array([mean.p2p for mean in some]),
+        )
+        values = least_in_boxes(costs, lines, boxes.take(np.array(where)))
+        bounds[where] = -(-values // np.array([mean.weight for mean in some]))
+    return Cases(boxes, bounds, means)

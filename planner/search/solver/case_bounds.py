@@ -1,110 +1,321 @@
-"""Bounds by cases of the ranks' loads, which are whole numbers of layers."""
+"""Bounds by cases: boxes of splits, each with its own program."""
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.pipeline.splits import stages_by_rank
-from planner.search.bounds.paths import ShapePaths
-from planner.search.bounds.rank_load_bounds import cases_of
-from planner.search.solver.dual import Cuts, Descent
-from planner.search.solver.program import Loads, Solution
-
-WHOLE = 0.02
-"""Distance from a whole number below which a load is not split any more. [1]"""
+from planner.pipeline.linear import Linear, Lines, path_lines
+from planner.pipeline.memory_rows import fits
+from planner.pipeline.splits import step_ns
+from planner.search.bounds.boxes import (
+    Box,
+    least_in_boxes,
+    stages_decide,
+    trimmed,
+)
+from planner.search.bounds.paths import ShapePaths, WeightedPath
+from planner.search.bounds.rank_load_bounds import cases_of, proof_of
+from planner.search.solver.dual import WHOLE, Cuts, Descent, rank_loads
+from planner.search.solver.local import Split, fastest, rounded
+from planner.search.solver.program import Solution
 
 
 @dataclass(frozen=True)
-class _Box:
-    """A box of loads, and the program's optimum in it once it is solved."""
+class _Node:
+    """A box of splits, and the program's optimum in it once it is solved."""
 
-    loads: Loads
+    box: Box | None
+    """The box as it was cut, whatever the costs; None where another node has it."""
+    kept: Box
+    """The part of the box that may hold a split as fast as asked for."""
+    mean: WeightedPath | None = None
+    """Weighted paths that bound the box, or a box around it."""
     solution: Solution | None = None
+    learned: bool = False
+    """True once all was tried that needs no program."""
 
 
 class LoadTree:
-    """The splits of one candidate in boxes of loads, each with its own bound.
+    """The splits of one candidate in boxes, each with its own bound.
 
     The boxes hold every split, so the least bound over boxes is a bound on all splits.
-    The first boxes come from ``last_loaded``. The last loaded rank decides most. Its
-    own work counts in full, and before it come the first chunks of all ranks ahead.
-    After that a box is cut in two at a rank whose load is not whole.
+    The first boxes are those of the last candidate of the shape, or come from
+    ``last_loaded``. The last loaded rank decides most. Its own work counts in full, and
+    before it come the first chunks of all ranks ahead. After that a box is cut in two
+    at a rank whose load is not whole; and where all loads are whole, at a stage.
     """
 
     def __init__(self, cuts: Cuts, bound: int, shapes: ShapePaths) -> None:
         self.cuts, self.shapes = cuts, shapes
-        self.boxes: list[tuple[int, int, _Box]] = []
+        self.nodes: list[tuple[int, int, _Node]] = []
         self.settled = float("inf")
-        self.made = 0
+        self.made = self.solved = 0
+        self.best: Split | None = None
+        self.closed: list[tuple[Box, WeightedPath | None]] = []
+        known = shapes.of(cuts.costs)
+        self.ranks = known.rank
+        self.lines = path_lines(cuts.costs, known.counts, known.p2p)
         cases = cases_of(cuts.costs, shapes)
-        for low, high, its in zip(*cases, strict=True):
-            self._push(max(bound, int(its)), _Box(Loads(low, high)))
+        for at, its in enumerate(cases.bounds.tolist()):
+            box = cases.boxes.take(at)
+            self._push(max(bound, its), _Node(box, box, cases.means[at]))
 
     @property
     def bound(self) -> float:
         """Lower bound on every split; inf where no box is left. [ns]."""
-        least = self.boxes[0][0] if self.boxes else float("inf")
+        least = self.nodes[0][0] if self.nodes else float("inf")
         return min(least, self.settled)
 
     @property
     def stuck(self) -> bool:
         """True where no box is left, or the least bound's box is not cut any more."""
-        return not self.boxes or self.settled <= self.boxes[0][0]
+        return not self.nodes or self.settled <= self.nodes[0][0]
 
-    def refine(self, enough: int | None) -> Solution | None:
+    @property
+    def is_program_next(self) -> bool:
+        """True where the box with the least bound asks for a program."""
+        node = self.nodes[0][2]
+        learned = node.learned or not stages_decide(self.cuts.costs)
+        return learned and node.solution is None
+
+    def refine(self, enough: int | None, goal: int | None = None) -> None:
         """Solve the box with the least bound, or cut it where it is solved.
 
         Args:
             enough: A bound above this rules a box out. [ns]
+            goal: A bound above this is high enough for now. [ns]
+        """
+        bound, _, node = heapq.heappop(self.nodes)
+        if node.solution is not None:
+            self._cut(bound, node, node.solution)
+        elif node.kept.is_point and stages_decide(self.cuts.costs):
+            self._settle_point(node)
+        elif not node.learned and stages_decide(self.cuts.costs):
+            self._learn(bound, replace(node, learned=True), enough, goal)
+        else:
+            self._solve(bound, node, enough, goal)
+
+    def _learn(
+        self, bound: int, node: _Node, enough: int | None, goal: int | None
+    ) -> None:
+        """Bound a box, and make it smaller, by the paths and means that are known."""
+        costs = self.cuts.costs
+        asked = enough if goal is None or bound > goal else goal
+        if asked is not None:
+            found = trimmed(costs, node.kept, self.lines, self.ranks, asked)
+            node = self._without(bound, node, enough, found)
+        proof = None if node.mean is None else proof_of(costs, node.mean)
+        if proof is not None and node.kept.holds(costs):
+            bound = max(bound, *self._bounds(proof, node.kept.take(None)).tolist())
+            if enough is not None and bound > enough:
+                self.settled = min(self.settled, bound)
+                self._close(node)
+                return
+            if asked is not None and bound <= asked:
+                found = self._shaved(proof, node.kept, asked)
+                node = self._without(bound, node, enough, found)
+        self._push(bound, node)
+
+    def _solve(
+        self, bound: int, node: _Node, enough: int | None, goal: int | None
+    ) -> None:
+        """Solve the program of a box, and put aside what is slower than the goal."""
+        costs = self.cuts.costs
+        self.solved += 1
+        asked = enough if goal is None or bound > goal else goal
+        descent = Descent(self.cuts, node.kept, price=bound, patient=True)
+        better = max(bound, descent.run(asked, known=bound))
+        if descent.centre is not None and (goal is None or descent.least <= goal):
+            self._found(fastest(costs, rounded(costs, descent.centre)))
+        mean = None
+        if descent.solution is not None:
+            mean = self.shapes.teach(costs, *descent.multipliers)
+        node = replace(node, mean=mean or node.mean, solution=descent.solution)
+        if descent.solution is None or (enough is not None and better > enough):
+            self.settled = min(self.settled, better)
+            self._close(node)
+            return
+        if asked is not None and stages_decide(costs) and not descent.gave_up:
+            found = self._shaved(descent.proof, node.kept, asked)
+            node = self._without(better, node, enough, found)
+        self._push(better, node)
+
+    def _without(
+        self, bound: int, node: _Node, enough: int | None, found: tuple[Box, float]
+    ) -> _Node:
+        """The node in a part of its box, the rest put aside.
+
+        Args:
+            bound: Bound on the whole box. [ns]
+            node: The node.
+            enough: A bound above this rules the rest out for good. [ns]
+            found: The part, and a bound on the rest. [ns]
+        """
+        kept, rest = found
+        if enough is not None and rest > enough:
+            self.settled = min(self.settled, rest)
+        elif rest < float("inf"):
+            self._push(max(bound, int(rest)), _Node(None, node.kept, node.mean))
+        return replace(node, kept=kept)
+
+    def _shaved(
+        self, found: tuple[Linear, int] | None, box: Box, enough: int
+    ) -> tuple[Box, float]:
+        """The box without the ends of its limits at which the bound is above enough.
+
+        Args:
+            found: A line that is at most the weight times the step of any split of
+                the box, and the weight; None without any.
+            box: The box.
+            enough: A bound above this rules a part out. [ns]
 
         Returns:
-            The optimum of the box that was solved, if any.
+            What is left, and the least bound of the rest; inf where all is left. [ns]
         """
-        bound, _, box = heapq.heappop(self.boxes)
-        if box.solution is not None:
-            self._cut(bound, box, box.solution)
-            return None
-        descent = Descent(self.cuts, box.loads, price=bound)
-        better = max(bound, descent.run(enough, known=bound))
-        if descent.solution is None:
-            self.settled = min(self.settled, better)
-            return None
-        self.shapes.teach(self.cuts.costs, *descent.multipliers())
-        self._push(better, _Box(box.loads, descent.solution))
-        return descent.solution
+        least = float("inf")
+        while found is not None:
+            ends = _ends(box)
+            there = ends.holds(self.cuts.costs)
+            bounds = np.full(len(there), np.iinfo(np.int64).max)
+            at = np.flatnonzero(there)
+            bounds[at] = self._bounds(found, ends.take(at))
+            gone = bounds > enough
+            least = min([least, *bounds[gone & there].tolist()])
+            smaller = _without_ends(box, gone)
+            if not smaller.holds(self.cuts.costs):
+                return smaller, least
+            if all(np.array_equal(a, b) for a, b in zip(box, smaller, strict=True)):
+                break
+            box = smaller
+        return box, least
 
-    def _push(self, bound: int, box: _Box) -> None:
-        """Keep a box, unless its loads cannot add up to the model."""
-        if box.loads.holds(self.cuts.costs.held_layers):
+    def _bounds(self, found: tuple[Linear, int], boxes: Box) -> np.ndarray:
+        """Bounds of several boxes by one line. [ns], shape (boxes,)."""
+        line, whole = found
+        lines = Lines.of(line)
+        values = least_in_boxes(self.cuts.costs, lines, boxes)
+        bounds: np.ndarray = -(-values // whole)
+        return bounds
+
+    def _push(self, bound: int, node: _Node) -> None:
+        """Keep a box, unless its layers cannot add up to the model."""
+        if node.kept.holds(self.cuts.costs):
             self.made += 1
-            heapq.heappush(self.boxes, (bound, self.made, box))
+            heapq.heappush(self.nodes, (bound, self.made, node))
+        else:
+            self._close(node)
 
-    def _cut(self, bound: int, box: _Box, solution: Solution) -> None:
-        """Cut a box at the rank whose load is farthest from a whole number."""
-        loads = rank_loads(self.cuts, solution)
+    def _close(self, node: _Node) -> None:
+        """Note a box that is done with, for other candidates of the shape."""
+        if node.box is not None:
+            self.closed.append((node.box, node.mean))
+
+    def _settle_point(self, node: _Node) -> None:
+        """Simulate the only split of a box, where it fits."""
+        counts = node.kept.fewest.astype(np.int64)[:, None, None]
+        self._close(node)
+        if counts.sum() == self.cuts.costs.layer_count and fits(
+            self.cuts.costs, counts
+        ):
+            value = step_ns(self.cuts.costs, counts)
+            self.settled = min(self.settled, value)
+            self._found(Split(value, counts))
+
+    def _found(self, split: Split | None) -> None:
+        if split and (self.best is None or split.value < self.best.value):
+            self.best = split
+
+    def _cut(self, bound: int, node: _Node, solution: Solution) -> None:
+        """Cut a box at the load, else at the stage, that is least whole."""
+        loads, decide = (
+            rank_loads(self.cuts.costs, solution),
+            stages_decide(self.cuts.costs),
+        )
         share = np.abs(loads - np.rint(loads))
         rank = int(share.argmax())
-        if share[rank] < WHOLE:
-            self.settled = min(self.settled, bound)
+        if share[rank] >= WHOLE:
+            self._cut_at(bound, node, (0, 1), rank, int(np.floor(loads[rank])))
             return
-        here = np.arange(len(loads)) == rank
-        below = int(np.floor(loads[rank]))
-        low, high = box.loads.low, box.loads.high
-        self._push(bound, _Box(Loads(low, np.where(here, below, high))))
-        self._push(bound, _Box(Loads(np.where(here, below + 1, low), high)))
+        if not decide:
+            self.settled = min(self.settled, bound)
+            self._close(node)
+            return
+        layers, kept = solution.counts[:, 0, 0], node.kept
+        free = kept.fewest < kept.most
+        if not free.any():
+            self._push(bound, replace(node, solution=None))
+            return
+        share = np.where(free, np.abs(layers - np.rint(layers)), -1.0)
+        stage = int(share.argmax())
+        below = int(np.floor(layers[stage] + WHOLE * (share[stage] < WHOLE)))
+        below = min(max(below, int(kept.fewest[stage])), int(kept.most[stage]) - 1)
+        self._cut_at(bound, node, (2, 3), stage, below)
+
+    def _cut_at(
+        self, bound: int, node: _Node, ends: tuple[int, int], at: int, below: int
+    ) -> None:
+        """Cut a box in two: at most so many layers in one place, or more."""
+        for end, limit in zip(reversed(ends), (below, below + 1), strict=True):
+            box = node.box and _limited(node.box, end, at, limit)
+            self._push(
+                bound, _Node(box, _limited(node.kept, end, at, limit), node.mean)
+            )
+
+    def leaves(self) -> list[tuple[Box, WeightedPath | None]]:
+        """All boxes, which hold every split once, and weighted paths that bound each.
+
+        Returns:
+            Boxes and paths, for other candidates of the shape.
+        """
+        left = [
+            (node.box, node.mean) for *_, node in self.nodes if node.box is not None
+        ]
+        return [*self.closed, *left]
 
 
-def rank_loads(cuts: Cuts, solution: Solution) -> np.ndarray:
-    """Layers of every rank at an optimum that need not be whole.
+def _limited(box: Box, end: int, at: int, limit: int) -> Box:
+    """A box with another limit on one rank or stage.
 
     Args:
-        cuts: The candidate.
-        solution: An optimum of the candidate's program.
+        box: The box.
+        end: Field of the limit. [1]
+        at: Rank or stage. [1]
+        limit: Layers. [1]
 
     Returns:
-        Layers. [1], shape (pp,)
+        A part of the box.
     """
-    by_stage = solution.counts.sum(axis=(1, 2))
-    loads: np.ndarray = by_stage[stages_by_rank(cuts.costs)].sum(axis=1)
-    return loads
+    column = box[end].copy()
+    column[at] = limit
+    return Box(*(column if place == end else each for place, each in enumerate(box)))
+
+
+def _ends(box: Box) -> Box:
+    """Parts of a box with one rank or stage at its fewest, or at its most, layers.
+
+    Fewest of each rank, most of each rank, then of each stage.
+    """
+    low, high, fewest, most = box
+    ranks, stages = np.eye(len(low), dtype=bool), np.eye(len(fewest), dtype=bool)
+    counts = 2 * len(ranks) + 2 * len(stages)
+    parts = Box(*(np.tile(each, (counts, 1)) for each in box))
+    start = 0
+    for eye, a, b, least, largest in (
+        (ranks, parts.low, parts.high, low, high),
+        (stages, parts.fewest, parts.most, fewest, most),
+    ):
+        here = slice(start, start + len(eye))
+        there = slice(here.stop, here.stop + len(eye))
+        b[here] = np.where(eye, least, b[here])
+        a[there] = np.where(eye, largest, a[there])
+        start = there.stop
+    return parts
+
+
+def _without_ends(box: Box, gone: np.ndarray) -> Box:
+    """A box without those of its ends that are gone, in the order of ``_ends``."""
+    ranks, stages = len(box.low), len(box.fewest)
+    cuts = np.cumsum([ranks, ranks, stages])
+    low, high, fewest, most = np.split(gone.astype(np.int64), cuts)
+    return Box(box.low + low, box.high - high, box.fewest + fewest, box.most - most)

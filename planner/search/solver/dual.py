@@ -4,25 +4,44 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.cost.meshes import Floats
 from planner.pipeline.duration_lines import DurationLines, Points
 from planner.pipeline.linear import Linear, path_lines
-from planner.pipeline.splits import graph_of
+from planner.pipeline.splits import graph_of, stages_by_rank
 from planner.schedules.levels import critical_paths
 from planner.schedules.simulator import Path
 from planner.search.bounds.bounds import Relaxation
+from planner.search.bounds.boxes import Box
 from planner.search.bounds.paths import ShapePaths
-from planner.search.solver.program import LayerProgram, Loads, Solution
+from planner.search.solver.program import LayerProgram, Solution
 from planner.search.stop import Stop
 from planner.specs.table import StageCosts
 
-ROUNDS = 40
+ROUNDS = 100
 """Most programs solved for one box of loads. [1]"""
 CLOSE = 5e-4
 """Relative gap between program and simulator at which rounds end. [1]"""
+SMALL = 0.25
+"""Share of what is missing to rule a box out that is no longer worth another round,
+where no program of the box can rule it out. [1]"""
 STALLED, GAIN, AHEAD = 8, 5e-4, 3
-"""Rounds end when ``STALLED`` of them gain less than the share ``GAIN``. They also end
-when ``AHEAD`` gains more of that size would not reach the known bound. [1]"""
-SHARES = (1.0, 0.6, 0.3, 0.1)
+"""Where loads are to be cut, rounds end when ``STALLED`` of them gain less than the
+share ``GAIN``. They also end when ``AHEAD`` gains more of that size would not reach the
+known bound. [1]"""
+SHRUNK = 0.9, 0.7
+"""Where loads are whole, rounds end when the gap between program and simulator is more
+than this share of the gap ``STALLED`` rounds ago; the latter where a point of the box
+is as fast as asked for, so that no program of the box can rule it out. [1]
+
+A program of few paths stays where it is for long, while better and better points are
+met. Then it rises.
+"""
+WHOLE = 0.02
+"""Distance from a whole number below which a count is not cut any more. [1]"""
+MOST_ROWS, LATEST = 300, 8
+"""Rows from which a program drops those that no program of the latest boxes rests on,
+and the number of those boxes. [1]"""
+SHARES = (1.0, 0.7, 0.45, 0.2, 0.07)
 """Points that give paths: shares of the way from best point to optimum. [1]
 
 An optimum of few paths lies in a corner, far from good splits. The critical paths of
@@ -31,14 +50,20 @@ points on the way to the optimum cut off more.
 
 
 class Cuts:
-    """Paths of one candidate, as linear functions of the layer counts."""
+    """Paths of one candidate, as linear functions of the layer counts.
+
+    One program has the paths as rows, and goes from box to box. Rows that have not been
+    binding for a while leave it, and the pool.
+    """
 
     def __init__(self, costs: StageCosts, stop: Stop | None = None) -> None:
         self.costs, self.stop = costs, stop or Stop()
         self.lines: list[Linear] = []
         self.paths: list[Path] = []
-        self.binding: set[int] = set()
+        self.binding: dict[int, int] = {}
+        self.boxes = 0
         self.durations = DurationLines.of(costs)
+        self._program: LayerProgram | None = None
 
     def add(self, paths: list[Path]) -> list[Linear]:
         """Add paths.
@@ -54,27 +79,74 @@ class Cuts:
         lines = path_lines(self.costs, counts, p2p).each()
         self.lines += lines
         self.paths += paths
+        if self._program is not None:
+            for line in lines:
+                self._program.add(line)
         return list(lines)
 
     def active(self) -> list[int]:
-        """Paths to begin a program with: all that were ever binding, or all. [1]."""
+        """Paths that were ever binding, or all. [1]."""
         return sorted(self.binding) or list(range(len(self.lines)))
+
+    def program(self, box: Box, *, anew: bool = False) -> LayerProgram:
+        """The program of a box, with all paths of the pool as rows.
+
+        Args:
+            box: Limits on the layers of ranks and stages.
+            anew: Give up the last basis, which other limits may have spoilt.
+
+        Returns:
+            The one program of the candidate, which now keeps to the box.
+        """
+        self.boxes += 1
+        if anew or self._program is None or len(self.lines) > MOST_ROWS:
+            self._shorten()
+            self._program = LayerProgram(self.costs)
+            for line in self.lines:
+                self._program.add(line)
+        self._program.within(box)
+        return self._program
+
+    def _shorten(self) -> None:
+        """Drop the paths that were not binding in any of the latest boxes."""
+        latest = self.boxes - LATEST
+        kept = [row for row, box in sorted(self.binding.items()) if box >= latest]
+        if kept and len(self.lines) > MOST_ROWS:
+            self.lines = [self.lines[row] for row in kept]
+            self.paths = [self.paths[row] for row in kept]
+            self.binding = {new: self.binding[old] for new, old in enumerate(kept)}
 
 
 class Descent:
     """Solves one program, adds the paths that it lacks, and solves it again."""
 
-    def __init__(self, cuts: Cuts, loads: Loads | None = None, price: int = 0) -> None:
-        self.cuts, self.price = cuts, price
-        self.program = LayerProgram(cuts.costs, loads)
-        self.rows = cuts.active()
-        for index in self.rows:
-            self.program.add(cuts.lines[index])
-        self.program.price(max(price, 1))
+    def __init__(
+        self,
+        cuts: Cuts,
+        box: Box | None = None,
+        price: int = 0,
+        *,
+        patient: bool = False,
+    ) -> None:
+        """Begin with the paths that are known.
+
+        Args:
+            cuts: Paths of the candidate.
+            box: The splits that count; all by default.
+            price: About the step of a good split. [ns]
+            patient: Go on while the bound rests but better points are met.
+        """
+        self.cuts, self.price, self.patient = cuts, max(price, 1), patient
+        self.box = box or Box.of(cuts.costs)
+        self.program = cuts.program(self.box)
+        self.program.price(self.price)
         self.centre: Points | None = None
         self.least = float("inf")
         self.solution: Solution | None = None
+        self.gave_up = False
         self.weights: list[float] = []
+        self.proof: tuple[Linear, int] | None = None
+        self.multipliers: tuple[list[Path], list[float]] = [], []
 
     def run(self, enough: int | None, known: int = 0) -> int:
         """Raise the bound until it is tight, or enough.
@@ -87,25 +159,67 @@ class Descent:
         Returns:
             A bound on every split in the box; 0 where the solver gave up. [ns]
         """
-        bound, steps = 0, [0.0] * STALLED
+        bound, steps, gaps = 0, [0.0] * STALLED, [float("inf")] * STALLED
         for _ in range(ROUNDS):
-            solved = None if self.cuts.stop.reached else self.program.solve()
+            solved = None if self.cuts.stop.reached else self._solved()
             if solved is None:
+                self.gave_up = True
                 break
             self.solution = solved
-            self.weights = self.program.weights()
-            bound = max(bound, self.program.exact_bound())
-            steps = [*steps[1:], solved.step]
-            gain = steps[-1] - steps[0]
-            stalls = gain <= steps[0] * GAIN or steps[-1] + AHEAD * gain < known
-            if stalls or (enough is not None and bound > enough):
+            bound = self._proven(bound)
+            if enough is not None and bound > enough:
                 break
             paths = self._paths(solved)
-            if self.least <= max(known, solved.step * (1 + CLOSE)):
+            steps = [*steps[1:], solved.step]
+            gaps = [*gaps[1:], self.least - solved.step]
+            if self._is_close(solved.step, enough, known):
                 break
-            self._add(paths)
+            if self._stalls(steps, gaps, enough, known):
+                break
+            self.cuts.add(paths)
         self._note_binding()
         return bound
+
+    def _proven(self, bound: int) -> int:
+        """The better of a bound and the last program's, with the multipliers. [ns]."""
+        self.weights, better = self.program.weights(), self.program.exact_bound()
+        if self.proof is None or better > bound:
+            pairs = zip(self.cuts.paths, self.weights, strict=False)
+            chosen = [(path, weight) for path, weight in pairs if weight > 0]
+            self.multipliers = [p for p, _ in chosen], [w for _, w in chosen]
+            self.proof = self.program.lagrangian()
+        return max(bound, better)
+
+    def _is_close(self, step: float, enough: int | None, known: int) -> bool:
+        """Tell if no more rounds can raise the bound by much, or none above enough."""
+        close = step * (1 + CLOSE)
+        if enough is not None and self.least <= enough:
+            close = max(close, step + SMALL * (enough - step))
+        return self.least <= max(known, close)
+
+    def _stalls(
+        self, steps: list[float], gaps: list[float], enough: int | None, known: int
+    ) -> bool:
+        """Tell if further rounds would hardly raise the bound."""
+        if self.patient and self.solution and self._is_whole(self.solution):
+            in_vain = enough is not None and self.least <= enough
+            return gaps[-1] > gaps[0] * SHRUNK[in_vain]
+        gain = steps[-1] - steps[0]
+        return gain <= steps[0] * GAIN or steps[-1] + AHEAD * gain < known
+
+    def _is_whole(self, solution: Solution) -> bool:
+        """Tell if no rank's load is left to be cut."""
+        loads = rank_loads(self.cuts.costs, solution)
+        return bool((np.abs(loads - np.rint(loads)) < WHOLE).all())
+
+    def _solved(self) -> Solution | None:
+        """Solve the program; where the solver gives up, once more from the start."""
+        solved = self.program.solve()
+        if solved is None:
+            self.program = self.cuts.program(self.box, anew=True)
+            self.program.price(self.price)
+            solved = self.program.solve()
+        return solved
 
     def _paths(self, solved: Solution) -> list[Path]:
         """Critical paths between the optimum and the best point so far.
@@ -124,22 +238,10 @@ class Descent:
             self.least, self.centre = float(steps[best]), points[best]
         return paths
 
-    def _add(self, paths: list[Path]) -> None:
-        first = len(self.cuts.lines)
-        for line in self.cuts.add(paths):
-            self.program.add(line)
-        self.rows += range(first, first + len(paths))
-
     def _note_binding(self) -> None:
         """Remember the paths that the last program rests on."""
-        pairs = zip(self.rows, self.weights, strict=False)
-        self.cuts.binding |= {row for row, weight in pairs if weight > 0}
-
-    def multipliers(self) -> tuple[list[Path], list[float]]:
-        """The paths that the last program rests on, and their weights."""
-        pairs = zip(self.rows, self.weights, strict=False)
-        chosen = [(self.cuts.paths[row], weight) for row, weight in pairs if weight > 0]
-        return [path for path, _ in chosen], [weight for _, weight in chosen]
+        rows = (row for row, weight in enumerate(self.weights) if weight > 0)
+        self.cuts.binding |= dict.fromkeys(rows, self.cuts.boxes)
 
 
 @dataclass(frozen=True)
@@ -154,6 +256,25 @@ class Tightened:
     """All paths of the candidate."""
     centre: Points | None
     """Best point met, of fractional layers. [1], shape (stages, kinds, menu)"""
+    least: float
+    """Step of that point; inf without any. [ns]"""
+
+
+def known_cuts(costs: StageCosts, shapes: ShapePaths, stop: Stop | None = None) -> Cuts:
+    """Paths of a candidate that the search knows of the shape.
+
+    Args:
+        costs: The inner problem.
+        shapes: Paths that the search knows.
+        stop: Ends the work early. [-]
+
+    Returns:
+        The paths as linear functions of the layer counts.
+    """
+    cuts, known = Cuts(costs, stop), shapes.of(costs)
+    pairs = zip(known.counts, known.p2p.tolist(), strict=True)
+    cuts.add([*(Path(*pair) for pair in pairs), *shapes.bound(costs)])
+    return cuts
 
 
 def tighten(
@@ -176,13 +297,26 @@ def tighten(
         A bound at least as large, and the paths that matter.
     """
     shapes = shapes or ShapePaths()
-    cuts, known = Cuts(costs, stop), shapes.of(costs)
-    pairs = zip(known.counts, known.p2p.tolist(), strict=True)
-    cuts.add([*(Path(*pair) for pair in pairs), *shapes.bound(costs)])
+    cuts = known_cuts(costs, shapes, stop)
     descent = Descent(cuts, price=relaxed.bound)
     bound = max(relaxed.bound, descent.run(enough, relaxed.bound))
     active = cuts.active()
     if descent.solution is not None:
-        shapes.teach(costs, *descent.multipliers())
+        shapes.teach(costs, *descent.multipliers)
     lines = tuple(cuts.lines[index] for index in active)
-    return Tightened(bound, lines, cuts, descent.centre)
+    return Tightened(bound, lines, cuts, descent.centre, descent.least)
+
+
+def rank_loads(costs: StageCosts, solution: Solution) -> Floats:
+    """Layers of every rank at an optimum that need not be whole.
+
+    Args:
+        costs: The inner problem.
+        solution: An optimum of the candidate's program.
+
+    Returns:
+        Layers. [1], shape (pp,)
+    """
+    by_stage = solution.counts.sum(axis=(1, 2))
+    loads: Floats = by_stage[stages_by_rank(costs)].sum(axis=1)
+    return loads

@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.cost.meshes import Floats, Ints
-from planner.pipeline.duration_lines import Points
+from planner.pipeline.duration_lines import DurationLines, Points
 from planner.pipeline.linear import Linear
 from planner.pipeline.memory_rows import fits
 from planner.pipeline.splits import Counts, graph_of, stages_by_rank
-from planner.schedules.levels import critical_paths
+from planner.schedules.levels import critical_paths, makespans
 from planner.search.bounds.layer_kinds import kinds_per_stage
 from planner.search.bounds.memory_bounds import most_layers
 from planner.search.bounds.paths import in_class
@@ -36,6 +36,27 @@ class Split(NamedTuple):
     """Simulated step. [ns]"""
     counts: Counts
     """Layers by stage, kind and menu entry. [1]"""
+
+
+def fastest(costs: StageCosts, listed: Iterable[Counts]) -> Split | None:
+    """The fastest of some splits.
+
+    Args:
+        costs: The inner problem.
+        listed: Splits; those outside the class or the memory are left out.
+
+    Returns:
+        The first of the fastest, or none where no split fits.
+    """
+    fitting = [
+        split for split in listed if in_class(costs, split) and fits(costs, split)
+    ]
+    if not fitting:
+        return None
+    x = DurationLines.of(costs).at(np.array(fitting))
+    steps = makespans(graph_of(costs), x, costs.p2p)
+    best = int(steps.argmin())
+    return Split(int(steps[best]), fitting[best])
 
 
 class Descender:

@@ -4,19 +4,19 @@ The program's multipliers are rounded to integers, and the Lagrangian is minimis
 whole layers. So no bound rests on floating point.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from planner.cost.meshes import Ints
 from planner.cost.reach import reach_of
 from planner.pipeline.linear import Linear, Lines
-from planner.pipeline.splits import stages_by_rank
+from planner.pipeline.splits import Counts, stages_by_rank
+from planner.search.bounds.boxes import Box, least_in_boxes, stages_decide
 from planner.search.bounds.least import least_values
-from planner.search.bounds.memory_bounds import most_layers
 from planner.search.bounds.memory_rows import memory_lines
+from planner.search.bounds.worst import worst_step
 from planner.specs.table import StageCosts
 
 if TYPE_CHECKING:
@@ -24,47 +24,13 @@ if TYPE_CHECKING:
 
 GRAINS = (1 << 20, 1 << 14)
 """Multipliers are rounded to one of these fractions of one. [1]"""
-PARAMETERS = "use_dual_simplex:1 use_preprocessing:0"
-"""A row more leaves the last basis dual feasible: start from there. [text]"""
+PARAMETERS = "use_dual_simplex:1 use_preprocessing:0 use_scaling:0"
+"""A row more leaves the last basis dual feasible: start from there. The rows have units
+of their own, so that scaling them again would only take time. [text]"""
 SAFE = 2.0**62
 """Largest sum that 64-bit integers hold with room to spare. [1]"""
 PENALTY = 8.0
 """Penalty, in steps, to exceed the memory by its size, or a load by a layer. [1]"""
-
-
-@dataclass(frozen=True)
-class Loads:
-    """Fewest and most layers of every rank: a box around some of the splits."""
-
-    low: Ints
-    """Fewest layers. [1], shape (pp,)"""
-    high: Ints
-    """Most layers. [1], shape (pp,)"""
-
-    @classmethod
-    def of(cls, costs: StageCosts) -> "Loads":
-        """The box that holds every split that fits.
-
-        Args:
-            costs: The inner problem.
-
-        Returns:
-            Fewest and most layers of every rank.
-        """
-        low = np.array(costs.fewest)[stages_by_rank(costs)].sum(axis=1)
-        return cls(low, most_layers(costs))
-
-    def holds(self, layers: int) -> bool:
-        """Tell if loads within the box can add up to the model.
-
-        Args:
-            layers: Layers on all ranks together. [1]
-
-        Returns:
-            False only where no split lies in the box.
-        """
-        ordered = bool((self.low <= self.high).all())
-        return ordered and int(self.low.sum()) <= layers <= int(self.high.sum())
 
 
 class Solution(NamedTuple):
@@ -91,11 +57,13 @@ class LayerProgram:
     the program always has a solution, and the multipliers are bounded.
     """
 
-    def __init__(self, costs: StageCosts, loads: Loads | None = None) -> None:
+    def __init__(self, costs: StageCosts) -> None:
         # Few jobs need the solver, which takes long to import.
         from ortools.linear_solver import pywraplp  # noqa: PLC0415
 
-        self.costs, self.loads = costs, loads or Loads.of(costs)
+        self.costs, self.box = costs, Box.of(costs)
+        # T is about the layers of a rank, and a layer adds about one to a path
+        self.unit = costs.layer_count / worst_step(costs)
         self.solver = pywraplp.Solver.CreateSolver("GLOP")
         self.solver.SetSolverSpecificParametersAsString(PARAMETERS)
         self.shape = (costs.stages, len(costs.layers), len(costs.menu))
@@ -114,9 +82,12 @@ class LayerProgram:
         ]
         self.cuts: list[_Row] = []
         self.rooms: list[_Row] = []
+        self._weights: list[float] = []
+        self._found: tuple[Linear, int] | None = None
         self._totals()
         self._memory()
-        self._loads()
+        self.loads = [self._load(stages) for stages in stages_by_rank(costs)]
+        self.within(self.box)
         self.solver.Minimize(self.step)
 
     def _totals(self) -> None:
@@ -146,29 +117,38 @@ class LayerProgram:
     def _memory(self) -> None:
         """Memory of the moments that can decide, without layers' transients."""
         for line in memory_lines(self.costs):
-            self._add_room(line, 1e-6, 0)
+            self.rooms.append(self._room(line, 1e-6, 0))
 
-    def _loads(self) -> None:
-        """Limits on the ranks' loads that the class does not already imply."""
-        costs = self.costs
-        free = costs.vpp * costs.most_layers
-        fewest = np.array(costs.fewest)[stages_by_rank(costs)].sum(axis=1)
-        for rank, stages in enumerate(stages_by_rank(costs)):
-            chosen = np.zeros(self.shape, dtype=np.int64)
-            chosen[stages] = 1
-            low, high = int(self.loads.low[rank]), int(self.loads.high[rank])
-            if high < free:
-                self._add_room(Linear(-high, chosen), 1.0, 1)
-            if low > fewest[rank]:
-                self._add_room(Linear(low, -chosen), 1.0, 1)
+    def _load(self, stages: Counts) -> tuple[_Row, _Row]:
+        """Rows of a rank's load from above and below, without their limits."""
+        chosen = np.zeros(self.shape, dtype=np.int64)
+        chosen[stages] = 1
+        above = self._room(Linear(0, chosen), 1.0, 1)
+        return above, self._room(Linear(0, -chosen), 1.0, 1)
 
-    def _add_room(self, line: Linear, unit: float, over: int) -> None:
-        """Add ``line <= 0``, which may be exceeded at a penalty."""
+    def _room(self, line: Linear, unit: float, over: int) -> _Row:
+        """Row of ``line <= 0``, which may be exceeded at a penalty."""
         inf = self.solver.infinity()
         row = self._add_row(line.factors * unit, -inf, -line.constant * unit)
         whole = max(self.costs.budget * unit, 1.0) if over == 0 else 1.0
         row.SetCoefficient(self.over[over], -whole)
-        self.rooms.append(_Row(line, row, unit))
+        return _Row(line, row, unit)
+
+    def within(self, box: Box) -> None:
+        """Keep to a box from now on.
+
+        Args:
+            box: Limits on ranks; and on stages, where they decide.
+        """
+        self.box, inf = box, self.solver.infinity()
+        limits = zip(self.loads, box.low.tolist(), box.high.tolist(), strict=True)
+        for (above, below), low, high in limits:
+            above.row.SetBounds(-inf, float(high))
+            below.row.SetBounds(-inf, float(-low))
+        if stages_decide(self.costs):
+            ends = box.fewest.tolist(), box.most.tolist()
+            for count, low, high in zip(self.counts, *ends, strict=True):
+                count.SetBounds(float(low), float(high))
 
     def price(self, step: int) -> None:
         """Set the penalty for exceeding memory and loads.
@@ -177,7 +157,7 @@ class LayerProgram:
             step: About the step of a good split. [ns]
         """
         for over in self.over:
-            self.solver.Objective().SetCoefficient(over, PENALTY * step * 1e-3)
+            self.solver.Objective().SetCoefficient(over, PENALTY * step * self.unit)
 
     def add(self, cut: Linear) -> None:
         """Add T >= cut.
@@ -185,11 +165,11 @@ class LayerProgram:
         Args:
             cut: Length of a path. [ns]
         """
-        unit = 1e-6
+        unit = self.unit
         row = self._add_row(
             cut.factors * unit, -self.solver.infinity(), -cut.constant * unit
         )
-        row.SetCoefficient(self.step, -1e3 * unit)
+        row.SetCoefficient(self.step, -1.0)
         self.cuts.append(_Row(cut, row, unit))
 
     def solve(self) -> Solution | None:
@@ -198,47 +178,76 @@ class LayerProgram:
         Returns:
             Optimum, or None where the solver gave up.
         """
+        self._found = None
         if self.solver.Solve() != self.solver.OPTIMAL:
             return None
+        self._weights = [-cut.row.dual_value() for cut in self.cuts]
+        some = (self._lagrangian(grain) for grain in GRAINS)
+        self._found = next((found for found in some if found), None)
         values = np.array([count.solution_value() for count in self.counts])
-        whole = self.solver.Objective().Value() * 1e3
+        whole = self.solver.Objective().Value() / self.unit
         return Solution(whole, np.maximum(values, 0.0).reshape(self.shape))
 
     def weights(self) -> list[float]:
         """Multipliers of the cuts, after ``solve``; they add up to about one. [1]."""
-        return [max(0.0, -row.dual_value() * 1e3 * unit) for _, row, unit in self.cuts]
+        return [max(0.0, weight) for weight in self._weights]
 
     def exact_bound(self) -> int:
         """The Lagrangian at the rounded multipliers, minimised over whole layers.
 
         Take weights w >= 0 of the paths and m >= 0 of the other rows. The other rows
-        have ``line <= 0`` at every split that fits and lies in the box of loads. At
-        such a split ``sum w path + sum m line`` is at most ``sum w`` times the step.
-        The result is 0, which claims nothing, where the sums would overflow 64 bits.
+        have ``line <= 0`` at every split that fits and lies in the box. At such a split
+        ``sum w path + sum m line`` is at most ``sum w`` times the step. The result is
+        0, which claims nothing, where the sums would overflow 64 bits.
 
         Returns:
             A bound on the step. [ns]
         """
-        return next((b for grain in GRAINS if (b := self._exact(grain))), 0)
-
-    def _exact(self, grain: int) -> int:
-        """Bound with multipliers rounded to 1 / grain; 0 where it overflows. [ns]."""
-        rows = [*self.cuts, *self.rooms]
-        rounded = [
-            round(-row.dual_value() * 1e3 * unit * grain) for _, row, unit in rows
-        ]
-        whole: int = sum(w for w in rounded[: len(self.cuts)] if w > 0)
-        pairs = [
-            (w, line) for w, (line, *_) in zip(rounded, rows, strict=True) if w > 0
-        ]
-        if not whole or self._largest(pairs) > SAFE:
+        found = self.lagrangian()
+        if found is None:
             return 0
-        total = Linear(
-            sum(w * line.constant for w, line in pairs),
-            np.sum([w * line.factors for w, line in pairs], axis=0),
-        )
-        (least,) = least_values(self.costs, Lines.of(total)).tolist()
+        total, whole = found
+        if stages_decide(self.costs):
+            box = self.box.take(np.newaxis)
+            (least,) = least_in_boxes(self.costs, Lines.of(total), box).tolist()
+        else:
+            (least,) = least_values(self.costs, Lines.of(total)).tolist()
         return -(-int(least) // whole)
+
+    def lagrangian(self) -> tuple[Linear, int] | None:
+        """Sum of all rows at the multipliers of ``solve``, and the weight of the paths.
+
+        Returns:
+            A line that is at most the weight times the step, at every split that fits
+            and lies in the box; None where no multipliers are fine enough.
+        """
+        return self._found
+
+    def _lagrangian(self, grain: int) -> tuple[Linear, int] | None:
+        """The sum with multipliers rounded to 1 / grain; None where it overflows."""
+        paths = zip(self._weights, (cut.line for cut in self.cuts), strict=True)
+        others = (
+            (-row.dual_value() * (unit / self.unit), line)
+            for line, row, unit in (*self.rooms, *self._limits())
+        )
+        pairs = [(round(weight * grain), line) for weight, line in (*paths, *others)]
+        whole: int = sum(w for w, _ in pairs[: len(self.cuts)] if w > 0)
+        pairs = [(w, line) for w, line in pairs if w > 0]
+        if not whole or self._largest(pairs) > SAFE:
+            return None
+        constant = sum(w * line.constant for w, line in pairs)
+        return Linear(
+            constant, np.sum([w * x.factors for w, x in pairs], axis=0)
+        ), whole
+
+    def _limits(self) -> Iterator[_Row]:
+        """Rows of the loads with the box's limits; none where the box has them."""
+        if stages_decide(self.costs):
+            return
+        ends = self.box.high.tolist(), self.box.low.tolist()
+        for (above, below), high, low in zip(self.loads, *ends, strict=True):
+            yield above._replace(line=Linear(-high, above.line.factors))
+            yield below._replace(line=Linear(low, below.line.factors))
 
     def _largest(self, pairs: list[tuple[int, Linear]]) -> float:
         """Upper bound on sums of the Lagrangian's terms, in floating point. [1]."""

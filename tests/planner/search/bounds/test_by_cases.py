@@ -3,17 +3,19 @@
 from dataclasses import replace
 
 import numpy as np
-from against_brute_force import check_solver
+from against_brute_force import check_boxes, check_solver
 from every_split import cheapest_split, splits
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import inner_problems
 
+from planner.pipeline.linear import Lines, path_lines
 from planner.pipeline.memory_rows import fits
 from planner.pipeline.splits import stages_by_rank, step_ns
 from planner.search.bounds import rank_load_bounds as loaded
 from planner.search.bounds.bounds import relax
+from planner.search.bounds.boxes import Box, least_in_boxes, stages_decide, trimmed
 from planner.search.bounds.paths import ShapePaths, even_counts, in_class
 from planner.search.bounds.rank_load_bounds import cases_of, last_loaded, weighted_bound
 from planner.search.candidate import CandidateWork
@@ -124,3 +126,76 @@ def test_a_candidate_visited_to_its_end_has_the_answer_of_the_solver(
         assert work.last.outcome is Outcome.SOLVED
         assert work.last.value == work.last.bound == best[0]
     check_solver(costs, None if best is None else best[0])
+
+
+@given(inner_problems(), st.integers(0, 5))
+def test_no_split_in_a_box_is_below_the_least_value_in_it(
+    costs: StageCosts, pick: int
+) -> None:
+    """And some split of the box, dealt out without regard to memory, has that value."""
+    if not stages_decide(costs):
+        return
+    whole = Box.of(costs)
+    listed = [split.sum(axis=(1, 2)) for split in list(splits(costs))[:60]]
+    chosen = listed[pick % len(listed)]
+    box = whole._replace(fewest=np.minimum(chosen, 1), high=whole.high * 0 + 99)
+    prices = np.arange(costs.stages)[::-1].reshape(1, -1, 1, 1) * 7 + pick
+    least = least_in_boxes(costs, Lines(np.array([3]), prices), box.take(None))
+    inside = [s for s in listed if (s >= box.fewest).all()]
+    values = [3 + int((s * prices[0, :, 0, 0]).sum()) for s in inside]
+    assert int(least[0]) <= min(values)
+    if len(listed) < 60:
+        assert int(least[0]) == min(values)
+
+
+@settings(max_examples=examples(60))
+@given(inner_problems(), st.integers(1, 9))
+def test_the_boxes_of_one_candidate_bound_every_other_of_its_shape(
+    costs: StageCosts, scale: int
+) -> None:
+    """With a cutoff at the best split, whose boxes lose what is slower."""
+    best, shapes = cheapest_split(costs), ShapePaths()
+    work = CandidateWork(costs, relax(costs, None, shapes), shapes)
+    while work.open:
+        work.advance(best and best[0], best and best[0])
+    other = other_costs(costs, scale)
+    least = cheapest_split(other)
+    if least is not None:
+        assert cases_of(other, shapes).bound <= least[0]
+        again = CandidateWork(other, relax(other, None, shapes), shapes)
+        while again.open:
+            again.advance(None)
+        assert again.last.value == again.last.bound == least[0]
+
+
+@given(inner_problems(), st.integers(0, 40), st.integers(0, 5))
+def test_a_trimmed_box_loses_no_split_faster_than_the_bound_on_what_it_lost(
+    costs: StageCosts, pick: int, spare: int
+) -> None:
+    """Cutoffs are at the steps of splits; boxes are around a split, or around all."""
+    if not stages_decide(costs):
+        return
+    by_rank = stages_by_rank(costs)
+    listed = [s for s in list(splits(costs))[:60] if fits(costs, s)]
+    steps = [step_ns(costs, split) for split in listed]
+    loads = [split.sum(axis=(1, 2))[by_rank].sum(axis=1) for split in listed]
+    box = Box.of(costs)
+    if listed and spare:
+        here = loads[pick % len(loads)]
+        low, high = np.maximum(box.low, here - spare), np.minimum(box.high, here)
+        box = box._replace(low=low, high=high + spare // 2)
+    known = ShapePaths().of(costs)
+    lines = path_lines(costs, known.counts, known.p2p)
+    enough = steps[pick % len(steps)] if steps else pick
+    kept, least = trimmed(costs, box, lines, known.rank, enough)
+    holds = bool(kept.holds(costs))
+    for load, step in zip(loads, steps, strict=True):
+        if ((box.low <= load) & (load <= box.high)).all():
+            left = holds and bool(((kept.low <= load) & (load <= kept.high)).all())
+            assert left or step >= least > enough
+
+
+@settings(max_examples=examples(60))
+@given(inner_problems())
+def test_boxes_cut_off_at_the_best_split_keep_it(costs: StageCosts) -> None:
+    check_boxes(costs)

@@ -1,5 +1,7 @@
 """What has to hold between the search and brute force, for any problem."""
 
+from dataclasses import replace
+
 from every_split import best_of_space, cheapest_split
 from one_row import one_row_table
 from strategies import priced_space
@@ -10,7 +12,8 @@ from planner.search.best_first import search
 from planner.search.bounds.bounds import relax, space_bounds
 from planner.search.bounds.deal_bounds import dealt_bound
 from planner.search.bounds.memory_bounds import cannot_fit
-from planner.search.bounds.paths import in_class
+from planner.search.bounds.paths import ShapePaths, in_class
+from planner.search.candidate import CandidateWork
 from planner.search.solver.dual import tighten
 from planner.search.solver.solve import MeshSolver, Outcome, solve_mesh
 from planner.specs.table import StageCosts
@@ -44,6 +47,25 @@ def check_inner(costs: StageCosts) -> None:
         assert relaxed.bound <= tight.bound <= best[0]
         assert not cannot_fit(costs)
     check_solver(costs, None if best is None else best[0])
+
+
+def check_boxes(costs: StageCosts) -> None:
+    """Boxes with a cutoff at the best split, of a problem and of another of its shape.
+
+    What is slower than the cutoff leaves the boxes; the best split does not.
+    """
+    shapes = ShapePaths()
+    for each in (costs, replace(costs, p2p=costs.p2p + 1), costs):
+        best = cheapest_split(each)
+        if best is None:
+            continue
+        work = CandidateWork(each, relax(each, None, shapes), shapes)
+        while work.open:
+            work.advance(best[0], best[0])
+            assert work.bound <= best[0]
+            assert work.tree is None or work.tree.bound <= best[0]
+        assert work.last.outcome is Outcome.SOLVED
+        assert work.last.value == best[0]
 
 
 def check_solver(costs: StageCosts, value: int | None) -> None:

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from against_brute_force import check_first_tier, check_inner
+from against_brute_force import check_boxes, check_first_tier, check_inner
 from against_every_plan import check_answer, check_bound, check_flow, check_hurried
 from against_every_plan import check_space as check_listed
 from hypothesis import Phase, given, seed, settings
@@ -53,6 +53,7 @@ class Case:
 
 CHECKS: dict[str, Callable[[Case], None]] = {
     "inner": lambda case: check_inner(case.inner()),
+    "boxes": lambda case: check_boxes(case.inner()),
     "first tier": lambda case: check_first_tier(case.inner()),
     "answer": lambda case: check_answer(case.whole()),
     "space": lambda case: check_listed(case.whole()),
@@ -133,7 +134,7 @@ def find(
 
 
 def drawn_cases(check: str, room: str, *, fleets: bool) -> SearchStrategy[Case]:
-    if check in {"inner", "first tier"}:
+    if check in {"inner", "boxes", "first tier"}:
         return inner_problems().map(lambda costs: Case(check, problem=costs))
     ticks = st.sampled_from([0, 10, 30, 60] if check == "hurried" else [0])
     jobs = recorded_jobs(room, 100, int(fleets))

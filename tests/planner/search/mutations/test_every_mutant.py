@@ -20,6 +20,7 @@ BY_CASE = (
     pruning.OUTER,
     pruning.STOPPED,
     search.INNER,
+    search.BOXES,
     search.FIRST_TIER,
     search.JOBS,
     split.BROKEN,

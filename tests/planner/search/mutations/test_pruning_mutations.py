@@ -12,12 +12,12 @@ from planner.cost.reach import Reach
 from planner.pipeline.linear import Linear
 from planner.pipeline.memory_rows import MemoryRows
 from planner.schedules.simulator import Path
-from planner.search import candidate, first_tier, variant
+from planner.search import first_tier, variant
 from planner.search.best_first import VariantSearch
 from planner.search.bounds import least, paths
 from planner.search.bounds import memory_bounds as memory
 from planner.search.incumbents import Found
-from planner.search.solver import program, solve, variables
+from planner.search.solver import local, program, solve, variables
 from planner.search.solver.dual import LayerProgram
 from planner.search.solver.solve import MeshSolver
 from planner.search.variant import BestFirst
@@ -155,7 +155,7 @@ def drops_the_next(true: Any) -> Any:
 
 OUTER: dict[str, tuple[Any, str, Break]] = {
     "a candidate passed over": (BestFirst, "visit", drops_the_next),
-    "plans that do not fit": (candidate, "fits", constant(value=True)),
+    "plans that do not fit": (local, "fits", constant(value=True)),
     "nothing fits": (variant, "cannot_fit", constant(value=True)),
     "more memory first": (Found, "__lt__", more_memory_first),
     "last fields first": (Found, "__lt__", last_fields_first),

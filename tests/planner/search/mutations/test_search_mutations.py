@@ -15,11 +15,11 @@ from planner.pipeline.linear import Linear, Lines
 from planner.pipeline.memory_rows import MemoryRows
 from planner.search import variant
 from planner.search.best_first import VariantSearch
-from planner.search.bounds import bounds, deal_bounds, least
+from planner.search.bounds import bounds, boxes, deal_bounds, least
 from planner.search.bounds import memory_bounds as memory
 from planner.search.bounds import rank_load_bounds as loaded
 from planner.search.incumbents import Incumbents
-from planner.search.solver import constraints, dual, program, solve
+from planner.search.solver import case_bounds, constraints, dual, program, solve
 from planner.search.solver.constraints import Constraints
 
 Patch = pytest.MonkeyPatch
@@ -44,6 +44,10 @@ def shift(places: list[Any], name: str, change: Callable[[Any], Any]) -> Mutatio
 
 def longer(line: Linear) -> Linear:
     return Linear(line.constant + 1, line.factors)
+
+
+def longest(line: Linear) -> Linear:
+    return Linear(line.constant + line.constant // 16, line.factors * 17 // 16)
 
 
 def tighter(every: tuple[MemoryRows, ...]) -> tuple[MemoryRows, ...]:
@@ -76,7 +80,7 @@ INNER = {
     ),
     "loaded bound too high": shift([bounds], "loaded_bound", lambda value: value + 1),
     "ranks hold one layer less": shift(
-        [memory, least, loaded, program], "most_layers", lambda n: n - 1
+        [memory, least, loaded, boxes], "most_layers", lambda n: n - 1
     ),
 }
 
@@ -85,6 +89,36 @@ INNER = {
 @pytest.mark.parametrize("name", INNER)
 def test_a_broken_inner_search_is_caught(name: str, monkeypatch: Patch) -> None:
     INNER[name](monkeypatch)
+    assert is_caught(name)
+
+
+def fewer(limits: boxes.Box, name: str) -> boxes.Box:
+    """A box with one less in one of its limits."""
+    return limits._replace(**{name: getattr(limits, name) - 1})
+
+
+BOXES: dict[str, Mutation] = {
+    "a load too many trimmed": shift(
+        [case_bounds], "trimmed", lambda found: (fewer(found[0], "high"), found[1])
+    ),
+    "an end too many shaved": shift(
+        [case_bounds], "_without_ends", lambda box: fewer(box, "most")
+    ),
+    "values in boxes too high": shift(
+        [boxes, case_bounds, loaded, program],
+        "least_in_boxes",
+        lambda value: value + value // 16 + 1,
+    ),
+    "means of a shape too long": shift(
+        [case_bounds], "proof_of", lambda found: found and (longest(found[0]), found[1])
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BOXES)
+def test_a_broken_box_is_caught(name: str, monkeypatch: Patch) -> None:
+    BOXES[name](monkeypatch)
     assert is_caught(name)
 
 

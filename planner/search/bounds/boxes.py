@@ -1,0 +1,184 @@
+"""Boxes of splits: limits on the layers of every rank and of every virtual stage."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.cost.meshes import Ints
+from planner.cost.reach import Mask
+from planner.pipeline.linear import Lines
+from planner.pipeline.splits import stages_by_rank
+from planner.search.bounds.memory_bounds import most_layers
+from planner.specs.table import StageCosts
+
+
+class Box(NamedTuple):
+    """Limits on the layers of ranks and stages: a box around some of the splits.
+
+    One box, or several where the arrays have one more axis in front.
+    """
+
+    low: Ints
+    """Fewest layers of every rank. [1], shape (pp,)"""
+    high: Ints
+    """Most layers of every rank. [1], shape (pp,)"""
+    fewest: Ints
+    """Fewest layers of every virtual stage. [1], shape (stages,)"""
+    most: Ints
+    """Most layers of every virtual stage. [1], shape (stages,)"""
+
+    @classmethod
+    def of(cls, costs: StageCosts) -> "Box":
+        """The box that holds every split that fits.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            Limits of every rank and stage.
+        """
+        fewest = np.array(costs.fewest)
+        low = fewest[stages_by_rank(costs)].sum(axis=1)
+        most = np.full(costs.stages, costs.most_layers)
+        return cls(low, most_layers(costs), fewest, most)
+
+    def take(self, rows: Ints | int | None) -> "Box":
+        """Some of several boxes, or one of them.
+
+        Args:
+            rows: Indices, or one index; None makes one box several. [1]
+
+        Returns:
+            The boxes.
+        """
+        return Box(*(each[rows] for each in self))
+
+    def fitting(self, costs: StageCosts) -> "Box":
+        """The part in which every rank has at most the layers that fit.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            Boxes with fewer layers on some ranks.
+        """
+        return self._replace(high=np.minimum(self.high, most_layers(costs)))
+
+    def holds(self, costs: StageCosts) -> Mask:
+        """Tell if layers within a box can add up to the model.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            False only where no split lies in the box. [bool], shape (boxes,)
+        """
+        by_rank = stages_by_rank(costs)
+        low = np.maximum(self.low, self.fewest[..., by_rank].sum(axis=-1))
+        high = np.minimum(self.high, self.most[..., by_rank].sum(axis=-1))
+        ordered = (low <= high).all(axis=-1) & (self.fewest <= self.most).all(axis=-1)
+        layers = costs.held_layers
+        held: Mask = (low.sum(axis=-1) <= layers) & (layers <= high.sum(axis=-1))
+        found: Mask = held & ordered
+        return found
+
+    @property
+    def is_point(self) -> bool:
+        """True where one split at most lies in the box."""
+        return bool((self.fewest == self.most).all())
+
+
+def stages_decide(costs: StageCosts) -> bool:
+    """Tell if the layers of every stage are the whole split.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        True with one kind of layer, one entry of the menu and one copy of the model.
+    """
+    return len(costs.layers) == len(costs.menu) == costs.copies == 1
+
+
+def least_in_boxes(costs: StageCosts, lines: Lines, boxes: Box) -> Ints:
+    """Least values of linear functions over the splits in boxes, by one line a box.
+
+    The limits of stages lie within those of ranks, so dealing to the cheapest stage
+    first is best: each stage takes its fewest layers, then each rank what it lacks on
+    its cheapest stages, then all ranks together the layers that are left.
+
+    Args:
+        costs: An inner problem whose stages decide.
+        lines: A linear function of the counts for each box.
+        boxes: Boxes that hold a split each.
+
+    Returns:
+        Values that no split in the box goes below. shape (boxes,)
+    """
+    by_rank = stages_by_rank(costs)
+    price = lines.factors[:, :, 0, 0]
+    price = np.broadcast_to(price, boxes.fewest.shape)
+    value = lines.constants + (boxes.fewest * price).sum(axis=1)
+    ranked = price[:, by_rank]
+    order = np.argsort(ranked, axis=2, kind="stable")
+    ranked = np.take_along_axis(ranked, order, axis=2)
+    places = (boxes.most - boxes.fewest)[:, by_rank]
+    places = np.take_along_axis(places, order, axis=2)
+    filled = np.cumsum(places, axis=2) - places
+    held = boxes.fewest[:, by_rank].sum(axis=2)
+    asked = np.maximum(boxes.low - held, 0)[:, :, None]
+    room = np.maximum(boxes.high - held, 0)[:, :, None]
+    taken = np.clip(asked - filled, 0, places)
+    value = value + (taken * ranked).sum(axis=(1, 2))
+    free = (np.clip(room - filled, 0, places) - taken).reshape(len(value), -1)
+    left = costs.layer_count - held.sum(axis=1) - taken.sum(axis=(1, 2))
+    flat = ranked.reshape(len(value), -1)
+    order = np.argsort(flat, axis=1, kind="stable")
+    free = np.take_along_axis(free, order, axis=1)
+    flat = np.take_along_axis(flat, order, axis=1)
+    before = np.cumsum(free, axis=1) - free
+    dealt: Ints = (np.clip(left[:, None] - before, 0, free) * flat).sum(axis=1)
+    least: Ints = value + dealt
+    return least
+
+
+def trimmed(
+    costs: StageCosts, box: Box, lines: Lines, ranks: Ints, enough: int
+) -> tuple[Box, float]:
+    """The part of a box without loads of ranks at which some path is above *enough*.
+
+    No split with rank r at its most layers is faster than the least value, over that
+    part of the box, of any path. So where a path is above *enough* there, the rank has
+    a layer less in the part of the box that is left, or a step above *enough*. And a
+    rank holds what the others, at their most layers, leave.
+
+    Args:
+        costs: An inner problem whose stages decide.
+        box: One box.
+        lines: Paths.
+        ranks: Rank whose most layers each path is to rule out. [1], shape (lines,)
+        enough: A step above which no split is wanted. [ns]
+
+    Returns:
+        What is left, and a bound on every split that is not in it; inf where all is
+        left. [ns]
+    """
+    least, own = float("inf"), np.eye(len(box.low), dtype=bool)
+    while box.holds(costs):
+        full = Box(*(np.tile(each, (len(own), 1)) for each in box))
+        full = full._replace(low=np.where(own, box.high, box.low))
+        there = full.holds(costs)
+        at = np.flatnonzero(there[ranks])
+        some = Lines(lines.constants[at], lines.factors[at])
+        bounds = np.zeros(len(own), dtype=np.int64)
+        if len(at):
+            values = least_in_boxes(costs, some, full.take(ranks[at]))
+            np.maximum.at(bounds, ranks[at], values)
+        gone = ~there | (bounds > enough)
+        if not gone.any():
+            break
+        least = min([least, *bounds[gone & there].tolist()])
+        high = box.high - gone
+        left = costs.held_layers - (high.sum() - high)
+        box = box._replace(low=np.maximum(box.low, left), high=high)
+    return box, least
