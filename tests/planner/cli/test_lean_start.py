@@ -15,7 +15,7 @@ except SystemExit as left:
 print("code", code or 0, file=sys.stderr)
 print(*sys.modules, sep="\\n", file=sys.stderr)
 """
-JOB = "configs/jobs/llama-3-8b-8-a100.yaml"
+JOB = "configs/jobs/tiny-llama-2-a6000.yaml"
 HEAVY = {"jinja2", "joblib", "matplotlib", "ortools", "pandas", "plotly"}
 
 
