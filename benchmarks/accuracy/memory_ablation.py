@@ -88,6 +88,23 @@ FACTS = (
         "accelerate",
         lambda recipe, _: replace(recipe, keeps_dispatched=False),
     ),
+    Fact(
+        "code of Qwen (1) and Baichuan 2 does not raise logits to fp32",
+        "modeling_qwen.py of Qwen-7B and modeling_baichuan.py of Baichuan2-7B; "
+        "accelerate utils/operations.py, convert_outputs_to_fp32",
+        ("ms-swift-memory-2024",),
+        "accelerate",
+        lambda recipe, _: (
+            replace(recipe, loss="upcast") if recipe.loss == "half" else recipe
+        ),
+    ),
+    Fact(
+        "a batch longer than all before it needs new memory",
+        "PyTorch CUDACachingAllocator.cpp; transformers data_collator.py, padding",
+        ("ms-swift-memory-2024",),
+        "accelerate",
+        lambda recipe, _: replace(recipe, lengths="cut"),
+    ),
 )
 
 
@@ -97,6 +114,8 @@ def _without(case: Case, fact: Fact) -> Case:
     if framework.name != fact.room:
         return case
     recipe = fact.without(framework.recipe, case.stack)
+    if recipe == framework.recipe:
+        return case
     framework = replace(framework, recipe=recipe)
     return replace(case, workload=replace(case.workload, framework=framework))
 
@@ -111,7 +130,8 @@ def _errors_of(row: Row) -> tuple[str, list[float]] | None:
     if not known.counted or is_v100(known) or not case.measured.memory_gib:
         return None
     cases = [case, *(_without(case, fact) for fact in FACTS)]
-    found = [price_case(each).memory_error for each in cases]
+    whole = price_case(case).memory_error
+    found = [whole if each is case else price_case(each).memory_error for each in cases]
     errors = [error for error in found if error is not None]
     return (row.source_key, errors) if len(errors) == len(found) else None
 

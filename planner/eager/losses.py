@@ -7,7 +7,7 @@ from planner.eager.engine.checkpoint import checkpoint
 from planner.eager.engine.storage import F32, I64, Tensor
 from planner.eager.models.decoder import CausalModel
 from planner.eager.modules import Linear
-from planner.eager.ops.loss import cross_entropy
+from planner.eager.ops.loss import cross_entropy, log_softmax, nll
 from planner.eager.ops.pointwise import add, scalar, scale, tanh, to
 from planner.eager.ops.products import cast, product
 from planner.eager.ops.views import copied, narrow, reshape, split, transpose
@@ -56,7 +56,7 @@ def causal_loss(logits: Tensor, ids: Tensor) -> Tensor:
 
 
 def upcast_loss(logits: Tensor, ids: Tensor) -> Tensor:
-    """Cross entropy of the next token from a dense copy of all logits but the last.
+    """Cross entropy of the next token from all logits but each row's last.
 
     Args:
         logits: [b, s, V] in fp32. [tensor]
@@ -69,9 +69,37 @@ def upcast_loss(logits: Tensor, ids: Tensor) -> Tensor:
         transformers before 4.45, modeling_llama.py: ``logits.float()``, then
         ``logits[..., :-1, :].contiguous()``.
     """
+    return cross_entropy(_shifted(logits), ids)
+
+
+def half_loss(logits: Tensor, ids: Tensor) -> Tensor:
+    """Cross entropy of 16-bit logits, whose log-probabilities autocast raises to fp32.
+
+    The trainer has an fp32 copy of the logits until the loss is returned.
+
+    Args:
+        logits: [b, s, V] in 16 bits. [tensor]
+        ids: [b, s]. [tensor]
+
+    Returns:
+        The loss. [tensor]
+
+    References:
+        modeling_qwen.py of Qwen-7B and modeling_baichuan.py of Baichuan2-7B pass logits
+        on as they are; torch autocast_mode.cpp, nll_loss alone is on the fp32 list, as
+        cross_entropy_loss names log_softmax's type; accelerate utils/operations.py,
+        convert_outputs_to_fp32.
+    """
+    loss = nll(to(log_softmax(_shifted(logits)), F32), ids)
+    to(logits, F32)
+    return loss
+
+
+def _shifted(logits: Tensor) -> Tensor:
+    """Rows of all logits but each sequence's last: a view of one, a copy of several."""
     b, s, v = logits.shape
-    shifted = copied(narrow(logits, 1, s - 1))
-    return cross_entropy(reshape(shifted, b * (s - 1), v), ids)
+    part = narrow(logits, 1, s - 1)
+    return reshape(copied(part) if b > 1 else part, b * (s - 1), v)
 
 
 def plain_loss(logits: Tensor, ids: Tensor) -> Tensor:
@@ -173,6 +201,10 @@ def _piece(logits: Tensor, weight: Tensor, to_weight: Tensor | None) -> None:
         tape.new(weight.shape, weight.dtype)
 
 
+WHOLE = {"upcast": upcast_loss, "half": half_loss}
+"""Losses of whole logits by form, where they are not transformers' own. [-]"""
+
+
 def loss_of(
     case: EagerCase, model: CausalModel, ids: Tensor, hidden: Tensor, kept: list[Tensor]
 ) -> Tensor:
@@ -199,9 +231,8 @@ def loss_of(
         return scalar(logits, "sum")
     if case.zero:
         return plain_loss(logits, ids)
-    upcast = case.loss == "upcast"
-    logits = to(logits, F32) if upcast else logits
-    loss = (upcast_loss if upcast else causal_loss)(logits, ids)
+    logits = to(logits, F32) if case.loss == "upcast" else logits
+    loss = WHOLE.get(case.loss, causal_loss)(logits, ids)
     if case.keep_outputs:
         kept += [logits, loss]
     return loss

@@ -7,6 +7,7 @@ simulated on them. Elsewhere a stack's ratio of allocated over reserved memory c
 from collections.abc import Collection
 from contextlib import suppress
 from functools import cache
+from statistics import fmean
 
 import numpy as np
 
@@ -20,9 +21,11 @@ from planner.specs.lengths import Draws
 
 STEPS = 2
 """Steps that are replayed: the second finds the optimizer's states in place. [1]"""
-BATCHES = 8
-"""Batches that are replayed where lengths lie below the job's; the last has it. Twice
-as many add one length nearer to the job's, and as much time again. [1]"""
+BATCHES = 1000
+"""Micro-batches of a run whose lengths lie below the job's: with twice as many a cache
+grows by a tenth. [1]"""
+ORDERS = 5
+"""Orders of a run's texts that are replayed; their mean counts. [1]"""
 ACCUMULATED = 2
 """Micro-batches that are replayed of those that accumulate, at most. [1]"""
 DRAWN = 48
@@ -80,37 +83,45 @@ def _of_run(workload: Pricing, meshes: Meshes, case: EagerCase) -> float | None:
     draws, sequences = workload.training.uneven, int(meshes.micro_batch[0])
     if draws and len(draws.lengths) > 1:
         batches = drawn(draws, case.seq, sequences)
-        return _cached(text, batches, grows=grows, until=QUIET)
+        return _cached(text, (batches,), grows=grows, until=QUIET)
     unknown = draws is None and workload.training.rows == "longest"
     below = workload.recipe.lengths == "below" or unknown
-    spread = longest(case.seq, sequences) if below else ()
-    return _cached(text, tuple(spread), grows=grows)
+    mixed = orders(case.seq, sequences) if below else ((),)
+    return _cached(text, mixed, grows=grows)
 
 
 @cache
 def _cached(
-    case: str, batches: tuple[int, ...], *, grows: bool, until: int = 0
+    case: str, runs: tuple[tuple[int, ...], ...], *, grows: bool, until: int = 0
 ) -> float | None:
     """Simulated cache of a case given as JSON; None where it is unsupported. [B].
 
-    ``batches`` are the tokens of batches of several lengths, none where all are alike;
+    ``runs`` are the tokens of batches of several lengths, none where all are alike;
     they run until as many in a row as ``until`` reserve nothing, if that is given.
+    The mean over the runs.
     """
     one = EagerCase.model_validate_json(case)
     try:
-        steps = _steps(one, mixed=bool(batches))
+        steps = _steps(one, mixed=any(runs))
     except Unsupported:
         return None
+    return fmean(
+        _kept(steps, each or (one.seq,) * STEPS, until, grows=grows) for each in runs
+    )
+
+
+def _kept(steps: Steps, batches: tuple[int, ...], until: int, *, grows: bool) -> int:
+    """Bytes that the allocator of one run has beside the tensors. [B]."""
     settings = Settings(expandable=grows)
     if until:
         allocator = settle(steps, batches, until, settings)
     else:
-        allocator = run(steps, batches or (one.seq,) * STEPS, settings)
-    return float(allocator.peak_reserved - allocator.peak_allocated)
+        allocator = run(steps, batches, settings)
+    return allocator.peak_reserved - allocator.peak_allocated
 
 
 def _steps(case: EagerCase, *, mixed: bool) -> Steps:
-    """Steps for any length; for one alone where sizes are not in proportion."""
+    """Steps for any length; for one alone where sizes follow no power of it."""
     if mixed:
         with suppress(Unsupported):
             return steps_of(case)
@@ -134,31 +145,27 @@ def drawn(draws: Draws, tokens: int, sequences: int) -> tuple[int, ...]:
     return tokens, *(max(1, round(tokens * each / draws.longest)) for each in most)
 
 
-def longest(tokens: int, sequences: int) -> list[int]:
-    """Padded lengths of batches whose sequences have lengths spread evenly below a cut.
+def orders(tokens: int, sequences: int) -> tuple[tuple[int, ...], ...]:
+    """Lengths of batches that need new memory, in several orders of a run's texts.
 
-    Lengths come in van der Corput's order, so that any first part of them is spread
-    evenly too: 1/2, 1/4, 3/4, 1/8 of the cut and so on. A batch is padded to its
-    longest sequence. The last batch has the cut itself.
+    Lengths are spread evenly below a cut, and a batch is padded to the longest of its
+    sequences. A cache has room for a batch that is no longer than one before it, so
+    those that are longer than all before them are replayed alone.
 
     Args:
         tokens: Tokens of a batch at the cut. [token]
         sequences: Sequences of a batch. [1]
 
     Returns:
-        Tokens of every batch, the largest last. [token], shape (batches,)
+        Tokens of every such batch, for each order. [token]
 
     References:
-        J. G. van der Corput, "Verteilungsfunktionen", Proc. Ned. Akad. v. Wet. 38
-        (1935); transformers data_collator.py, ``padding=True`` pads to the longest.
+        A. Renyi, "On the extreme elements of observations" (1962): ``ln n + 0.58``
+        such of n draws; transformers data_collator.py, ``padding=True`` pads to the
+        longest.
     """
-    shares = [_share(i) for i in range(1, BATCHES * sequences)]
-    batches = (shares[i : i + sequences] for i in range(0, len(shares), sequences))
-    most = [max(1, round(tokens * max(batch))) for batch in batches][: BATCHES - 1]
-    return [*most, tokens]
-
-
-def _share(index: int) -> float:
-    """The binary digits of a number from 1, mirrored at the point. [1]."""
-    digits = f"{index:b}"[::-1]
-    return int(digits, 2) / (1 << len(digits))
+    drawn = np.random.default_rng(SEED).random((ORDERS, BATCHES)) ** (1 / sequences)
+    lengths = np.maximum(np.rint(tokens * drawn), 1).astype(int)
+    return tuple(
+        tuple(np.unique(np.maximum.accumulate(order)).tolist()) for order in lengths
+    )

@@ -36,6 +36,8 @@ REPLAYED_KINDS = frozenset({"none", "full", "selective"})
 """Recompute kinds that the replay has. [text]"""
 HALF = ("bf16", "fp16")
 """Compute formats of 16 bits, whose tensors are of one size. [text]"""
+SHIFTED = ("upcast", "half")
+"""Losses that take the logits of every sequence but the last. [text]"""
 UNKNOWN = float("nan")
 """Bytes of a mesh where the formulas count. [B]"""
 
@@ -184,8 +186,9 @@ def replayed_cases(
     # FSDP2 computes in bf16 whatever its shards are kept in.
     cast = (meshes.zero >= 2) | (workload.replay == "bf16")
     length = workload.training.longest_row // meshes.cp
-    # Only explicit scores know where one sequence ends and the next begins.
-    rows_of = meshes.micro_batch if eager else np.ones(len(meshes), dtype=np.int64)
+    # Only explicit scores and shifted logits know where one sequence ends.
+    apart = eager or workload.recipe.loss in SHIFTED
+    rows_of = meshes.micro_batch if apart else np.ones(len(meshes), dtype=np.int64)
     length = meshes.micro_batch * length // rows_of
     columns = np.stack([rows_of, length, cast, meshes.tp, meshes.sp], axis=1)
     columns = columns.astype(np.int64)

@@ -1,8 +1,8 @@
 """Allocations and frees of training steps, for batches of any length.
 
-Two replays of other lengths give every size of a step: a tensor has a part that no
-length changes and a part per token. A third replay confirms that the sizes lie on one
-line and that the sequence is the same.
+Replays of other lengths give every size of a step: a tensor has a part that no length
+changes, a part per token, and scores a part per pair of tokens. One replay more than
+that takes confirms the sizes and that the sequence is the same.
 """
 
 from __future__ import annotations
@@ -23,20 +23,22 @@ from planner.eager.sharding.parallel import ParallelIteration, parallel
 Event = tuple[int, int]
 """Number and size of a storage; the size is 0 where it is freed. [B]"""
 Sizes = npt.NDArray[np.int64]
-LENGTHS = (512, 1024, 1536)
-"""Lengths that are replayed; the last one confirms. [tokens]"""
+STEP = 512
+"""Distance of the lengths that are replayed, the first of which it is. [tokens]"""
 
 
 @dataclass(frozen=True)
 class Steps:
     """The sequence of a run: which storage, and its size at a length.
 
-    A size is ``fixed + each * length``; both are zero where the storage is freed.
+    A size is ``fixed + each * length + pairs * length^2``; all are zero where the
+    storage is freed.
     """
 
     numbers: list[int]
-    fixed: Sizes
+    fixed: npt.NDArray[np.float64]
     each: npt.NDArray[np.float64]
+    pairs: npt.NDArray[np.float64]
     marks: dict[str, int]
 
     def part(self, length: int, start: int, end: int) -> Iterator[Event]:
@@ -50,9 +52,10 @@ class Steps:
         Yields:
             Number and size of a storage, size 0 where it is freed. [B]
         """
-        grown = np.rint(self.each[start:end] * length).astype(np.int64)
-        sizes = (self.fixed[start:end] + grown).tolist()
-        yield from zip(self.numbers[start:end], sizes, strict=True)
+        part = slice(start, end)
+        grown = (self.each[part] + self.pairs[part] * length) * length
+        sizes = np.rint(self.fixed[part] + grown).astype(np.int64).tolist()
+        yield from zip(self.numbers[part], sizes, strict=True)
 
 
 def steps_of(case: EagerCase) -> Steps:
@@ -66,17 +69,29 @@ def steps_of(case: EagerCase) -> Steps:
 
     Raises:
         Unsupported: When there are no operations for the case, or when its sizes do
-            not grow in proportion to the length.
+            not grow with the length and its square.
     """
-    first, second, third = (_trace(case, length) for length in LENGTHS)
-    low, high, beyond = (_sizes(trace) for trace in (first, second, third))
-    numbers = [number for number, _ in first.events]
-    alike = all([n for n, _ in t.events] == numbers for t in (second, third))
-    if not alike or not np.array_equal(high - low, beyond - high):
-        raise Unsupported("sizes that do not grow in proportion to the length")
-    each = (high - low) / (LENGTHS[1] - LENGTHS[0])
-    fixed = low - np.rint(each * LENGTHS[0]).astype(np.int64)
-    return Steps(numbers, fixed, each, dict(first.marks))
+    traces = [_trace(case, STEP * i) for i in (1, 2, 3)]
+    sizes = _alike(traces)
+    bend = np.diff(sizes, 2, axis=0)[0]
+    if bend.any():
+        traces.append(_trace(case, STEP * 4))
+        sizes = _alike(traces)
+        if np.diff(sizes, 3, axis=0).any():
+            raise Unsupported("sizes that are no sums of powers of the length")
+    pairs = bend / (2 * STEP**2)
+    each = (sizes[1] - sizes[0]) / STEP - 3 * STEP * pairs
+    fixed = sizes[0] - STEP * (each + STEP * pairs)
+    numbers = [number for number, _ in traces[0].events]
+    return Steps(numbers, fixed, each, pairs, dict(traces[0].marks))
+
+
+def _alike(traces: list[Trace]) -> Sizes:
+    """Sizes of several lengths; refuses lengths of other sequences. [B]."""
+    numbers = [[number for number, _ in trace.events] for trace in traces]
+    if any(other != numbers[0] for other in numbers):
+        raise Unsupported("a sequence that changes with the length")
+    return np.stack([_sizes(trace) for trace in traces])
 
 
 def equal_steps(case: EagerCase) -> Steps:
@@ -93,7 +108,8 @@ def equal_steps(case: EagerCase) -> Steps:
     """
     trace = _trace(case, case.seq)
     sizes, numbers = _sizes(trace), [number for number, _ in trace.events]
-    return Steps(numbers, sizes, np.zeros(len(sizes)), dict(trace.marks))
+    none = np.zeros(len(sizes))
+    return Steps(numbers, sizes.astype(np.float64), none, none, dict(trace.marks))
 
 
 def _trace(case: EagerCase, length: int) -> Trace:

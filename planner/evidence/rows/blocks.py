@@ -262,8 +262,11 @@ class SoftwareBlock(_Words):
     allocator: Literal["segments", "expandable"] | None = None
     deterministic: bool | None = None
     vboost: bool | None = None
-    loss: Literal["eager", "compiled", "chunked", "fused", "fused-te"] | None = None
-    """Kernels of the loss; ``fused-te`` are those of TransformerEngine."""
+    loss: (
+        Literal["eager", "compiled", "chunked", "fused", "fused-te", "half"] | None
+    ) = None
+    """Kernels of the loss; ``fused-te`` are those of TransformerEngine, ``half`` takes
+    16-bit logits in eager PyTorch."""
     outputs: Literal["freed", "kept"] | None = None
     lengths: Literal["cut", "below"] | None = None
     """Sequences have ``seq_len`` tokens, or lengths below, padded to the longest."""

@@ -1,14 +1,16 @@
 """Reserved memory of a layout: simulated where it is replayed, else by the ratio."""
 
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
+import numpy as np
 from each import each
 
-from planner.cost.memory.cached_bytes import longest
+from planner.cost.memory.cached_bytes import orders
 from planner.eager import EagerCase
 from planner.eager.allocator.allocator import Settings
-from planner.eager.allocator.steps import equal_steps, run
+from planner.eager.allocator.steps import equal_steps, run, steps_of
 from planner.eager.case import LoraCase
 from planner.job.resolve import resolve
 from planner.planning.optimize import optimize
@@ -66,12 +68,37 @@ def test_adapters_reserve_what_the_allocator_does(allocator: str, zero: int) -> 
     assert abs(found - expected) < 1e-6
 
 
-def test_lengths_below_the_cut_are_padded_to_the_longest_and_end_at_the_cut() -> None:
-    """Mirrored binary digits: 1/2, 1/4, 3/4, 1/8, 5/8, 3/8, 7/8 of the cut."""
-    assert longest(64, 1) == [32, 16, 48, 8, 40, 24, 56, 64]
-    assert longest(64, 2)[:3] == [32, 48, 40]
-    assert [len(longest(64, batch)) for batch in (1, 2, 5)] == [8] * 3
-    assert longest(64, 5)[-1] == 64
+def test_batches_that_need_new_memory_are_longer_than_all_before_them() -> None:
+    """Of 1,000 draws 7.5 are; the longest of several lies nearer to the cut."""
+    alone, several = orders(10**6, 1), orders(10**6, 8)
+    assert all(sorted(set(order)) == list(order) for order in alone)
+    assert 5 < fmean(map(len, alone)) < 10
+    assert min(order[-1] for order in alone) > 0.99e6
+    assert fmean(order[0] for order in several) > fmean(order[0] for order in alone)
+    assert orders(1, 1) == ((1,),) * len(alone)
+
+
+def test_batches_no_longer_than_one_before_reserve_nothing() -> None:
+    """Why the others are left out: a run of all reserves what its records do."""
+    case = EagerCase(model=MODEL, seq=2048, recompute="full", lora=LoraCase(r=16))
+    drawn = (np.random.default_rng(0).random(40) * 2048).astype(int) + 1
+    records = np.unique(np.maximum.accumulate(drawn)).tolist()
+    steps = steps_of(case)
+    every, few = (run(steps, each).peak_reserved for each in (drawn.tolist(), records))
+    assert abs(every - few) < 0.01 * every
+
+
+@each("loss", ["hf", "upcast", "half"])
+@each("attention", ["sdpa", "eager"])
+def test_sizes_of_any_length_are_those_of_its_own_replay(
+    loss: str, attention: str
+) -> None:
+    """Scores grow with the square of the length, all else in proportion."""
+    fields = {"model": MODEL, "layers": 2, "seq": 2560, "mbs": 2}
+    case = EagerCase.model_validate(fields | {"loss": loss, "attention": attention})
+    one, any_of = equal_steps(case), steps_of(case)
+    end = len(one.numbers)
+    assert list(any_of.part(2560, 0, end)) == list(one.part(2560, 0, end))
 
 
 def test_lengths_that_differ_leave_blocks_that_none_of_the_next_fits() -> None:
