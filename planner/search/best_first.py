@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from planner.cost.pricing import Pricing
 from planner.search.bounds.known_bounds import KnownBounds
+from planner.search.bounds.paths import ShapePaths
 from planner.search.incumbents import Incumbents
 from planner.search.outcome import (
     CLOSE_ENOUGH,
@@ -42,7 +43,8 @@ class VariantSearch:
     """Visits the candidates of all variants in one order, by lower bound.
 
     Plans of any variant are incumbents for all variants. So a variant whose bound
-    lies above the incumbents is never refined.
+    lies above the incumbents is never refined. Paths, multipliers and boxes of one
+    variant serve all: a shape has one graph, whatever its prices.
     """
 
     def __init__(
@@ -55,14 +57,16 @@ class VariantSearch:
         first: int = 0,
         enough: Enough = PROOF,
         known: KnownBounds | None = None,
+        paths: ShapePaths | None = None,
     ) -> None:
+        paths = paths or ShapePaths()
         self.stop, self.enough = stop, enough
         self.progress, self.reported = progress, 0.0
         self.shown: float | None = None
         self.incumbents, self.of_a_part = incumbents, first > 0
         early = stop.within(FOR_LISTING * stop.left)
         self.searches = [
-            BestFirst(workload, self.incumbents, index, stop, early, known)
+            BestFirst(workload, self.incumbents, index, stop, early, known, paths)
             for index, workload in enumerate(workloads, start=first)
         ]
         self.unseen_s = min(search.unseen_s for search in self.searches)
@@ -175,7 +179,8 @@ def search_all(
         follow, with their variants, where the whole spaces gave no plan as fast.
     """
     stop = stop or after(time_limit)
-    rough, before = _rough(workloads, top, stop, known_s, enough, progress)
+    paths = ShapePaths()
+    rough, before = _rough(workloads, top, stop, known_s, enough, progress, paths)
     worked = sum(outcome.worked for outcome in rough)
     full = bool(parts_of(workloads))
     incumbents = Incumbents(top, known_s, before if full else None)
@@ -187,6 +192,7 @@ def search_all(
         progress=progress,
         enough=replace(enough, work=enough.work - worked),
         known=known,
+        paths=paths,
     ).run(tolerance)
     spent = sum(outcome.seconds for outcome in rough)
     whole = replace(first, seconds=first.seconds + spent, worked=first.worked + worked)
@@ -206,6 +212,7 @@ def _rough(
     known_s: float,
     enough: Enough,
     progress: Callable[[Progress], None] | None,
+    paths: ShapePaths,
 ) -> tuple[list[SearchOutcome], Incumbents | None]:
     """Search parts of large spaces, each larger than the last.
 
@@ -228,6 +235,7 @@ def _rough(
             progress=progress,
             first=len(workloads) + len(rough),
             enough=replace(enough, work=enough.work - worked),
+            paths=paths,
         ).run(gap)
         before = incumbents if incumbents.best is not None else before
     return rough, before

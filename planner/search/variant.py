@@ -50,6 +50,7 @@ class BestFirst:
         stop: Stop | None = None,
         early: Stop | None = None,
         known: KnownBounds | None = None,
+        paths: ShapePaths | None = None,
     ) -> None:
         """List, price and bound the candidates.
 
@@ -60,6 +61,8 @@ class BestFirst:
             stop: Ends the search. [-]
             early: Ends the first tier early, for time to visit candidates. [-]
             known: Bounds from earlier searches of the job.
+            paths: Paths by shape that other searches have found; found paths are
+                added.
         """
         self.seconds = 0.0
         self.workload, self.stop = workload, stop or Stop()
@@ -67,7 +70,7 @@ class BestFirst:
         self.refined: list[tuple[float, int]] = []
         self.work: dict[int, CandidateWork] = {}
         self.twins: dict[tuple[StageCosts, tuple[int, ...]], CandidateWork] = {}
-        self.paths = ShapePaths()
+        self.paths = paths or ShapePaths()
         self.solved, self.at = 0, 0
         self.open_bound = float("inf")
         self.stopped = ""

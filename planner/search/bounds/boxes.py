@@ -28,6 +28,22 @@ class Box(NamedTuple):
     """Most layers of every virtual stage. [1], shape (stages,)"""
 
     @classmethod
+    def whole(cls, costs: StageCosts) -> "Box":
+        """The box that holds every split of the class, whatever the memory.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            Limits of every rank and stage, the same for all problems of a class.
+        """
+        fewest = np.array(costs.fewest)
+        low = fewest[stages_by_rank(costs)].sum(axis=1)
+        most = np.full(costs.stages, costs.most_layers)
+        high = np.full(costs.pp, costs.vpp * costs.most_layers)
+        return cls(low, high, fewest, most)
+
+    @classmethod
     def of(cls, costs: StageCosts) -> "Box":
         """The box that holds every split that fits.
 
@@ -37,10 +53,7 @@ class Box(NamedTuple):
         Returns:
             Limits of every rank and stage.
         """
-        fewest = np.array(costs.fewest)
-        low = fewest[stages_by_rank(costs)].sum(axis=1)
-        most = np.full(costs.stages, costs.most_layers)
-        return cls(low, most_layers(costs), fewest, most)
+        return cls.whole(costs).fitting(costs)
 
     def take(self, rows: Ints | int | None) -> "Box":
         """Some of several boxes, or one of them.

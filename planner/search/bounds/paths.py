@@ -124,6 +124,11 @@ def shape_of(costs: StageCosts) -> Shape:
     )
 
 
+def _class_of(costs: StageCosts) -> Shape:
+    """Key of the splits of an inner problem, whatever fits: problems share boxes."""
+    return (*shape_of(costs), costs.layer_count, costs.most_layers, costs.fewest)
+
+
 class ShapePaths:
     """Paths through every rank of a schedule's shape, found once per search.
 
@@ -216,12 +221,24 @@ class ShapePaths:
             costs: The inner problem, whose stages decide.
             leaves: Boxes that hold every split, and weighted paths that bound each.
         """
-        key = shape_of(costs)
-        before = self.count_cases(costs)
-        if before <= len(leaves) <= MOST_BOXES:
+        if self.count_cases(costs) <= len(leaves) <= MOST_BOXES:
             columns = zip(*(box for box, _ in leaves), strict=True)
             boxes = Box(*(np.array(column, dtype=np.int64) for column in columns))
-            self.cases[key] = boxes, [mean for _, mean in leaves]
+            self.cases[_class_of(costs)] = boxes, [mean for _, mean in leaves]
+
+    def cases_like(
+        self, costs: StageCosts
+    ) -> tuple[Box, list[WeightedPath | None]] | None:
+        """Boxes of another candidate of the shape and class.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            Boxes that hold every split, and weighted paths that bound each; None
+            where none are known, or where stages do not decide.
+        """
+        return self.cases.get(_class_of(costs)) if stages_decide(costs) else None
 
     def count_cases(self, costs: StageCosts) -> int:
         """Number of boxes into which candidates of the shape have cut the splits.
@@ -232,9 +249,8 @@ class ShapePaths:
         Returns:
             Boxes; 0 where none are known, or where stages do not decide. [1]
         """
-        if not stages_decide(costs) or shape_of(costs) not in self.cases:
-            return 0
-        return len(self.cases[shape_of(costs)][1])
+        known = self.cases_like(costs)
+        return 0 if known is None else len(known[1])
 
     def lessons(self, costs: StageCosts) -> int:
         """Number of times that multipliers were found for the shape.

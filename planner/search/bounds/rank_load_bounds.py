@@ -8,7 +8,7 @@ import numpy as np
 from planner.cost.meshes import Ints
 from planner.pipeline.linear import Linear, Lines, path_lines
 from planner.schedules.slots import Slots
-from planner.search.bounds.boxes import Box, least_in_boxes, stages_decide
+from planner.search.bounds.boxes import Box, least_in_boxes
 from planner.search.bounds.least import least_values
 from planner.search.bounds.memory_bounds import most_layers
 from planner.search.bounds.paths import ShapePaths, WeightedPath, shape_of
@@ -17,6 +17,8 @@ from planner.specs.table import StageCosts
 
 SPARE = 2
 """Layers below the mean load from which on a rank's next layers are priced. [1]"""
+NEVER = np.iinfo(np.int64).max
+"""Bound on no split at all. [ns]"""
 
 
 def loaded_bound(costs: StageCosts, lines: Lines, ranks: Ints) -> int:
@@ -129,72 +131,78 @@ def last_loaded(costs: StageCosts, low: Ints, high: Ints) -> tuple[Ints, Ints, I
 
 
 class Cases(NamedTuple):
-    """Boxes that hold every split that fits, and a bound on each."""
+    """Boxes that hold every split of the class, and a bound on those that fit."""
 
     boxes: Box
-    """Limits on the layers of ranks and stages, by box."""
+    """Limits on the layers of ranks and stages, by box, whatever the memory."""
     bounds: Ints
-    """Lower bound on the step in each box. [ns], shape (boxes,)"""
+    """Lower bound on the splits in each box that fit; ``NEVER`` where none can. [ns],
+    shape (boxes,)"""
     means: Sequence[WeightedPath | None]
     """Weighted paths that gave each bound, where they are known of the box."""
 
     @property
     def bound(self) -> int:
-        """Lower bound on every split that fits; 0 without boxes. [ns]."""
-        return int(self.bounds.min()) if len(self.bounds) else 0
+        """Lower bound on every split that fits; 0 without any. [ns]."""
+        held = self.bounds[self.bounds < NEVER]
+        return int(held.min()) if len(held) else 0
 
 
 def cases_of(costs: StageCosts, paths: ShapePaths) -> Cases:
     """Bound the splits by cases, with multipliers that others of the shape found.
 
-    The cases are those of the last candidate of the shape; or of ``last_loaded``.
+    The cases are those of another candidate of the shape and class; or of
+    ``last_loaded``. They do not depend on the memory, which decides what of them fits.
 
     Args:
         costs: The inner problem.
         paths: Paths and multipliers that the search knows of the shape.
 
     Returns:
-        Boxes of loads that hold every split that fits.
+        Boxes of loads that hold every split.
     """
-    known = paths.cases.get(shape_of(costs)) if stages_decide(costs) else None
+    known = paths.cases_like(costs)
     if known is not None:
         return _known_cases(costs, *known)
-    whole = Box.of(costs)
+    whole = Box.whole(costs)
     last, fewest, most = last_loaded(costs, whole.low, whole.high)
     stages = (np.tile(each, (len(last), 1)) for each in (whole.fewest, whole.most))
     boxes = Box(fewest, most, *stages)
-    none = [None] * len(last)
+    fitting = boxes.fitting(costs)
+    at = np.flatnonzero(fitting.holds(costs))
+    bounds = np.full(len(last), NEVER)
+    bounds[at] = 0
     lines, weights = _means(costs, paths)
-    if not len(weights) or not len(last):
-        return Cases(boxes, np.zeros(len(last), dtype=np.int64), none)
-    of_line = np.tile(np.arange(len(weights)), len(last))
-    values = least_values(
-        costs,
-        Lines(lines.constants[of_line], lines.factors[of_line]),
-        ranks=np.repeat(last, len(weights)),
-        load=-(-costs.held_layers // costs.pp),
-        caps=np.repeat(most, len(weights), axis=0),
-    )
-    bounds = -(-values // weights[of_line])
-    return Cases(boxes, bounds.reshape(len(last), -1).max(axis=1), none)
+    if len(weights) and len(at):
+        of_line = np.tile(np.arange(len(weights)), len(at))
+        values = least_values(
+            costs,
+            Lines(lines.constants[of_line], lines.factors[of_line]),
+            ranks=np.repeat(last[at], len(weights)),
+            load=-(-costs.held_layers // costs.pp),
+            caps=np.repeat(fitting.high[at], len(weights), axis=0),
+        )
+        each = -(-values // weights[of_line])
+        bounds[at] = each.reshape(len(at), -1).max(axis=1)
+    return Cases(boxes, bounds, [None] * len(last))
 
 
 def _known_cases(
     costs: StageCosts, boxes: Box, means: Sequence[WeightedPath | None]
 ) -> Cases:
     """The boxes of another candidate, each bounded by its own weighted paths."""
-    boxes = boxes.fitting(costs)
-    at = np.flatnonzero(boxes.holds(costs))
-    boxes, means = boxes.take(at), [means[place] for place in at.tolist()]
-    bounds, most = np.zeros(len(at), dtype=np.int64), SAFE // worst_step(costs)
-    where = [i for i, mean in enumerate(means) if mean and mean.weight <= most]
-    if where:
-        some = [mean for i in where if (mean := means[i])]
+    fitting, most = boxes.fitting(costs), SAFE // worst_step(costs)
+    holds = fitting.holds(costs)
+    bounds = np.where(holds, 0, NEVER)
+    known = [bool(mean and mean.weight <= most) for mean in means]
+    where = np.flatnonzero(holds & np.array(known))
+    if len(where):
+        some = [mean for place in where.tolist() if (mean := means[place])]
         lines = path_lines(
             costs,
             np.array([mean.counts for mean in some]),
             np.array([mean.p2p for mean in some]),
         )
-        values = least_in_boxes(costs, lines, boxes.take(np.array(where)))
+        values = least_in_boxes(costs, lines, fitting.take(where))
         bounds[where] = -(-values // np.array([mean.weight for mean in some]))
     return Cases(boxes, bounds, means)

@@ -59,7 +59,8 @@ class LoadTree:
         cases = cases_of(cuts.costs, shapes)
         for at, its in enumerate(cases.bounds.tolist()):
             box = cases.boxes.take(at)
-            self._push(max(bound, its), _Node(box, box, cases.means[at]))
+            kept = box.fitting(cuts.costs)
+            self._push(max(bound, its), _Node(box, kept, cases.means[at]))
 
     @property
     def bound(self) -> float:

@@ -199,3 +199,27 @@ def test_a_trimmed_box_loses_no_split_faster_than_the_bound_on_what_it_lost(
 @given(inner_problems())
 def test_boxes_cut_off_at_the_best_split_keep_it(costs: StageCosts) -> None:
     check_boxes(costs)
+
+
+@settings(max_examples=examples(200))
+@given(inner_problems(), st.integers(0, 3))
+def test_the_boxes_that_a_candidate_leaves_hold_every_split_of_the_class(
+    costs: StageCosts, pick: int
+) -> None:
+    """Those too that fit the memory of another candidate alone."""
+    if not stages_decide(costs):
+        return
+    listed, shapes = list(splits(costs))[:60], ShapePaths()
+    tight = replace(costs, budget=costs.budget * (pick + 1) // 4)
+    for each in (tight, costs, tight):
+        work = CandidateWork(each, relax(each, None, shapes), shapes)
+        goal = step_ns(each, listed[pick % len(listed)])
+        while work.open and not work.needs_solver:
+            work.advance(goal, goal)
+        boxes = cases_of(each, shapes).boxes
+        for split in listed:
+            stages = split.sum(axis=(1, 2))
+            loads = stages[stages_by_rank(costs)].sum(axis=1)
+            inside = ((boxes.low <= loads) & (loads <= boxes.high)).all(axis=1)
+            inside &= ((boxes.fewest <= stages) & (stages <= boxes.most)).all(axis=1)
+            assert inside.sum() == 1

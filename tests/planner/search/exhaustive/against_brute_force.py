@@ -50,12 +50,18 @@ def check_inner(costs: StageCosts) -> None:
 
 
 def check_boxes(costs: StageCosts) -> None:
-    """Boxes with a cutoff at the best split, of a problem and of another of its shape.
+    """Boxes with a cutoff at the best split, of a problem and of others of its shape.
 
-    What is slower than the cutoff leaves the boxes; the best split does not.
+    What is slower than the cutoff leaves the boxes; the best split does not. The others
+    have longer transfers, more memory, and larger stages.
     """
     shapes = ShapePaths()
-    for each in (costs, replace(costs, p2p=costs.p2p + 1), costs):
+    others = (
+        replace(costs, p2p=costs.p2p + 1),
+        replace(costs, budget=costs.budget * 2),
+        replace(costs, extra_layers=costs.extra_layers + 1),
+    )
+    for each in (costs, *others, costs):
         best = cheapest_split(each)
         if best is None:
             continue
