@@ -14,8 +14,12 @@ from planner.specs.layouts.layout import Layout
 from planner.specs.layouts.layout_text import recompute_kinds
 from planner.specs.layouts.offload import offload_text
 
-MOST_SLOWER = 0.03
-"""Largest step over the fastest plan's, minus 1, of a plan that may be chosen. [1]"""
+MOST_SLOWER = 0.05
+"""Largest step over the fastest plan's, minus 1, of a plan that may be chosen. [1]
+
+Of 29 measured sweeps, predicted without their sources, the choice up to 5 % loses 2.9 %
+to the measured best on average, and 4.2 % up to 3 %: one of them differs.
+"""
 WORTH = 0.05
 """Share of a step that free memory is worth, all of a GPU's. [1]"""
 CONTEXT_TOKENS = 4096
