@@ -255,7 +255,7 @@ def test_moe_saves_k_copies_and_the_router_in_fp32() -> None:
     assert _bytes(saved) == 8 * 8 + routed + 2 * 3 * 48
 
 
-@each("kind", ["qk_norm", "wide_qk_norm"])
+@pytest.mark.parametrize("kind", ["qk_norm", "wide_qk_norm"])
 def test_a_norm_of_queries_and_keys_keeps_its_inputs(kind: str) -> None:
     """Qwen 3 keeps them beside Q and K after rotation; a block without a norm not."""
     plain = Attention(8, 4, 2, 16)
