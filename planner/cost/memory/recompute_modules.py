@@ -16,6 +16,7 @@ ATTENTION_TENSORS = frozenset(
         "attention_norm_output",
         "latents",
         "qkv",
+        "qk_norm_input",
         "attention_output",
         "logsumexp",
         "output_gate",
