@@ -20,6 +20,8 @@ MOST_SLOWER = 0.05
 Of 29 measured sweeps, predicted without their sources, the choice up to 5 % loses 2.9 %
 to the measured best on average, and 4.2 % up to 3 %: one of them differs.
 """
+USUAL = 0.02
+"""Share of a step that a usual layout is worth, among plans of as many axes. [1]"""
 WORTH = 0.05
 """Share of a step that free memory is worth, all of a GPU's. [1]"""
 CONTEXT_TOKENS = 4096
@@ -28,9 +30,9 @@ for 8k tokens and more, and the guide's layouts at 8,192 have CP 2 (Megatron-Cor
 Parallelism Strategies Guide). [token]"""
 ROBUST_RULE = (
     f"at most {MOST_SLOWER:.0%} slower than the fastest; fewest axes, data parallelism "
-    f"being none; then {CONTEXT_TOKENS:,} tokens or more a context rank, and what the "
-    "framework does by itself; then free memory, a tenth of the GPU's being worth "
-    f"{WORTH / 10:.1%} of the step"
+    f"being none; for at most {USUAL:.0%} of the step {CONTEXT_TOKENS:,} tokens or more "
+    "a context rank, and what the framework does by itself; then free memory, a tenth "
+    f"of the GPU's being worth {WORTH / 10:.1%} of the step"
 )
 """Rule by which a robust search chooses among tied plans. [text]"""
 DATA = ("dp", "dp_shard")
@@ -154,9 +156,10 @@ def _error(one: Option, best: Option) -> float:
 def robust_choice(contenders: Sequence[Option], among: Sequence[int]) -> int:
     """The simplest of the tied plans that are not much slower.
 
-    Fewest axes win. Then usual layouts win: enough tokens a context rank, whole
-    replicas or the framework's ZeRO stage, its schedule, rank order and kind of cp in
-    order of listing. Then free memory counts against step time.
+    Fewest axes win. Among those no slower than a usual layout is worth, usual ones win:
+    enough tokens a context rank, whole replicas or the framework's ZeRO stage, its
+    schedule, rank order and kind of cp in order of listing. Then free memory counts
+    against step time.
 
     Args:
         contenders: Plans, the fastest first, shape (plans,). [-]
@@ -167,7 +170,11 @@ def robust_choice(contenders: Sequence[Option], among: Sequence[int]) -> int:
     """
     best = contenders[0]
     near = [at for at in among if _slower(contenders[at], best) <= MOST_SLOWER]
-    return min(near, key=lambda at: (_simplicity(contenders[at], best), at))
+    least = min(contenders[at].complexity[:1] for at in near)
+    plain = [at for at in near if contenders[at].complexity[:1] == least]
+    first = min((contenders[at] for at in plain), key=lambda one: one.step_s)
+    alike = [at for at in plain if _slower(contenders[at], first) <= USUAL]
+    return min(alike, key=lambda at: (_simplicity(contenders[at], best), at))
 
 
 def _simplicity(one: Option, best: Option) -> tuple[tuple[int, ...], float]:

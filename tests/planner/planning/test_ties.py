@@ -10,6 +10,7 @@ from planner.frameworks.sanity import compared
 from planner.planning.ties import (
     CONTEXT_TOKENS,
     MOST_SLOWER,
+    USUAL,
     Contender,
     robust_choice,
     tie,
@@ -94,6 +95,17 @@ def test_splitting_short_sequences_is_unusual_and_whole_replicas_are_not() -> No
     assert robust_choice([short, tensor], [0, 1]) == 1
     whole, sharded = contender(changes={"zero_stage": 0}), contender(compute=1.01)
     assert robust_choice([whole, sharded], [0, 1]) == 0
+
+
+def test_a_usual_layout_is_worth_little_of_the_step() -> None:
+    other = 2 if contender().layout.zero_stage == 3 else 3
+    unusual = contender(changes={"zero_stage": other})
+    near, far = (
+        contender(compute=1 + USUAL - 0.001),
+        contender(compute=1 + USUAL + 0.001),
+    )
+    assert robust_choice([unusual, near], [0, 1]) == 1
+    assert robust_choice([unusual, far], [0, 1]) == 0
 
 
 def test_data_parallelism_is_no_axis() -> None:
