@@ -30,9 +30,9 @@ for 8k tokens and more, and the guide's layouts at 8,192 have CP 2 (Megatron-Cor
 Parallelism Strategies Guide). [token]"""
 ROBUST_RULE = (
     f"at most {MOST_SLOWER:.0%} slower than the fastest; fewest axes, data parallelism "
-    f"being none; for at most {USUAL:.0%} of the step {CONTEXT_TOKENS:,} tokens or more "
-    "a context rank, and what the framework does by itself; then free memory, a tenth "
-    f"of the GPU's being worth {WORTH / 10:.1%} of the step"
+    f"being none; for at most {USUAL:.0%} of the step {CONTEXT_TOKENS:,} tokens or "
+    "more a context rank, and what the framework does by itself; then free memory, a "
+    f"tenth of the GPU's being worth {WORTH / 10:.1%} of the step"
 )
 """Rule by which a robust search chooses among tied plans. [text]"""
 DATA = ("dp", "dp_shard")
