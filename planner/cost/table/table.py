@@ -117,7 +117,8 @@ class CostTable:
             return np.ones_like(stages)
         even = -(-self.workload.model.layers // stages)
         alone = (stages > 1) & (vpp == 1)
-        return (alone & (even >= UNEVEN_FROM)).astype(np.int64)
+        more: Ints = (alone & (even >= UNEVEN_FROM)).astype(np.int64)
+        return more
 
     @property
     def overhead(self) -> int:
