@@ -4,6 +4,7 @@ import pytest
 from every_split import (
     TooManyPlansError,
     best_of_space,
+    candidate_costs,
     cheapest_split,
     count_plans,
     splits,
@@ -14,6 +15,7 @@ from strategies import inner_problems, small_job, small_problem
 
 from planner.cost.table.table import fill_table
 from planner.pipeline.splits import step_ns
+from planner.search.bounds.columns import columns_of
 from planner.search.bounds.paths import in_class
 from planner.search.space.space import enumerate_space
 from planner.specs.search import SearchSpec
@@ -36,6 +38,19 @@ def test_an_end_stage_may_be_empty_and_a_middle_one_not() -> None:
 def test_the_full_class_has_one_more_layer_a_stage() -> None:
     """At most 3 a stage: also 0 + 3 and 3 + 0."""
     assert count_plans(small_problem(extra_layers=1)) == 4
+
+
+def test_the_default_class_has_one_more_layer_on_single_long_stages() -> None:
+    """Eight layers: two ranks may hold 4 + 4 or 5 + 3, four ranks two layers each."""
+    job = small_job(SearchSpec(tp=1, cp=1), config={"num_hidden_layers": 8})
+    space = enumerate_space(job)
+    table = fill_table(job, space.meshes, space.recompute)
+    problems = [candidate_costs(table, space, at) for at in range(len(space))]
+    most = {(costs.pp, costs.vpp): costs.most_layers for costs in problems}
+    assert (most[2, 1], most[2, 2], most[4, 1]) == (5, 2, 2)
+    assert most[1, 1] == 8
+    told = columns_of(table, space).most.tolist()
+    assert told == [costs.most_layers for costs in problems]
 
 
 def test_a_menu_multiplies_the_splits() -> None:
