@@ -20,7 +20,6 @@ from planner.evidence.mapping.cases import case_of
 from planner.evidence.rows.rows import Row, read_rows
 from planner.evidence.rows.unsupported import UnsupportedError
 from planner.specs.frameworks.framework import Recipe
-from planner.specs.layouts.recompute import RecomputeKind
 
 HERE = Path(__file__).parent
 PAGE = HERE / "memory_ablation.md"
@@ -40,7 +39,7 @@ class Fact:
         name: The fact. [text]
         source: Code that shows it. [text]
         motives: Sources of rows because of which it was looked for. [text]
-        room: Framework whose stacks have it; all where empty. [text]
+        room: Framework whose stacks have it. [text]
         without: Recipe of a stack, by its name, without the fact. [-]
     """
 
@@ -54,11 +53,6 @@ class Fact:
 def _eager_loss(recipe: Recipe, stack: str) -> Recipe:
     compiled = recipe.logits_bytes == 10 and stack not in OLD
     return replace(recipe, logits_bytes=6) if compiled else recipe
-
-
-def _unnormed(kind: RecomputeKind) -> RecomputeKind:
-    keeps = {name: s for name, s in kind.keeps.items() if name != "qk_norm_input"}
-    return replace(kind, keeps=keeps)
 
 
 OLD = ("megatron-2021", "megatron-2022", "megatron-deepspeed")
@@ -94,39 +88,13 @@ FACTS = (
         "accelerate",
         lambda recipe, _: replace(recipe, keeps_dispatched=False),
     ),
-    Fact(
-        "code of Qwen (1) and Baichuan 2 does not raise logits to fp32",
-        "modeling_qwen.py of Qwen-7B and modeling_baichuan.py of Baichuan2-7B; "
-        "accelerate utils/operations.py, convert_outputs_to_fp32",
-        ("ms-swift-memory-2024",),
-        "accelerate",
-        lambda recipe, _: (
-            replace(recipe, loss="upcast") if recipe.loss == "half" else recipe
-        ),
-    ),
-    Fact(
-        "a batch longer than all before it needs new memory",
-        "PyTorch CUDACachingAllocator.cpp; transformers data_collator.py, padding",
-        ("ms-swift-memory-2024",),
-        "accelerate",
-        lambda recipe, _: replace(recipe, lengths="cut"),
-    ),
-    Fact(
-        "a norm of queries and keys keeps its inputs",
-        "transformers modeling_qwen3.py; Liger-Kernel ops/rms_norm.py",
-        ("halo-b300",),
-        "",
-        lambda recipe, _: replace(
-            recipe, kinds={name: _unnormed(kind) for name, kind in recipe.kinds.items()}
-        ),
-    ),
 )
 
 
 def _without(case: Case, fact: Fact) -> Case:
     """The case on a stack that lacks a fact."""
     framework = case.workload.framework
-    if fact.room not in ("", framework.name):
+    if framework.name != fact.room:
         return case
     recipe = fact.without(framework.recipe, case.stack)
     if recipe == framework.recipe:
@@ -146,7 +114,9 @@ def _errors_of(row: Row) -> tuple[str, list[float]] | None:
         return None
     cases = [case, *(_without(case, fact) for fact in FACTS)]
     whole = price_case(case).memory_error
-    found = [whole if each is case else price_case(each).memory_error for each in cases]
+    found = [
+        whole if each is case else price_case(each).memory_error for each in cases
+    ]
     errors = [error for error in found if error is not None]
     return (row.source_key, errors) if len(errors) == len(found) else None
 

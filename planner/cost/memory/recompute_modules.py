@@ -16,7 +16,6 @@ ATTENTION_TENSORS = frozenset(
         "attention_norm_output",
         "latents",
         "qkv",
-        "qk_norm_input",
         "attention_output",
         "logsumexp",
         "output_gate",

@@ -206,10 +206,11 @@ class Attention(AttentionBlock):
     def saved(self) -> tuple[SavedTensor, ...]:
         """Q, K and V after rotation; the output; the softmax's log-sum-exp.
 
-        An output gate keeps its columns and the output before they scale it, and a
-        QK-norm its inputs. Keys and values of an earlier layer are kept there.
+        An output gate keeps its columns and the output before they scale it. Keys and
+        values of an earlier layer are kept there.
 
-        Left out: the softmax matrix, which flash attention does not keep.
+        Left out: the softmax matrix, which flash attention does not keep; the
+        inputs of a QK-norm.
 
         Returns:
             Tensors, widths per token; none where the layer has no attention. [1]
@@ -217,17 +218,14 @@ class Attention(AttentionBlock):
         if self.head_dim == 0:
             return ()
         kept = self.heads + 2 * self.kv_heads * (self.key_matrices > 0)
-        tensors: tuple[SavedTensor, ...] = (
+        tensors = (
             SavedTensor("qkv", kept * self.head_dim, "tensor"),
             SavedTensor("attention_output", self.out_width, "tensor"),
             SavedTensor("logsumexp", self.heads, "tensor", "fp32"),
         )
-        if self.qk_norm or self.wide_qk_norm:
-            own = self.heads + self.kv_heads * (self.key_matrices > 0)
-            tensors += (SavedTensor("qk_norm_input", own * self.head_dim, "tensor"),)
-        if self.output_gate:
-            tensors += (SavedTensor("output_gate", 2 * self.gate_width, "tensor"),)
-        return tensors
+        if not self.output_gate:
+            return tensors
+        return (*tensors, SavedTensor("output_gate", 2 * self.gate_width, "tensor"))
 
     def core_flops(self, context: float) -> float:
         """Forward FLOPs per token of QK^T and PV: 4 a d s_att.

@@ -26,7 +26,6 @@ SAVED_TENSORS = frozenset(
         "attention_norm_output",
         "latents",
         "qkv",
-        "qk_norm_input",
         "attention_output",
         "logsumexp",
         "output_gate",

@@ -253,12 +253,3 @@ def test_moe_saves_k_copies_and_the_router_in_fp32() -> None:
     saved = Moe(64, experts=8, top_k=2, ffn=32, shared_ffn=48).saved()
     routed = 2 * (2 * 64 + 2 * 2 * 32 + 2 * 32)
     assert _bytes(saved) == 8 * 8 + routed + 2 * 3 * 48
-
-
-@pytest.mark.parametrize("kind", ["qk_norm", "wide_qk_norm"])
-def test_a_norm_of_queries_and_keys_keeps_its_inputs(kind: str) -> None:
-    """Qwen 3 keeps them beside Q and K after rotation; a block without a norm not."""
-    plain = Attention(8, 4, 2, 16)
-    normed = Attention(8, 4, 2, 16, **{kind: True})
-    more = {t.name: t.width for t in set(normed.saved()) - set(plain.saved())}
-    assert more == {"qk_norm_input": (4 + 2) * 16}
