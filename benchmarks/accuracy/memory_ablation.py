@@ -114,9 +114,7 @@ def _errors_of(row: Row) -> tuple[str, list[float]] | None:
         return None
     cases = [case, *(_without(case, fact) for fact in FACTS)]
     whole = price_case(case).memory_error
-    found = [
-        whole if each is case else price_case(each).memory_error for each in cases
-    ]
+    found = [whole if each is case else price_case(each).memory_error for each in cases]
     errors = [error for error in found if error is not None]
     return (row.source_key, errors) if len(errors) == len(found) else None
 
