@@ -88,6 +88,23 @@ FACTS = (
         "accelerate",
         lambda recipe, _: replace(recipe, keeps_dispatched=False),
     ),
+    Fact(
+        "code of Qwen (1) and Baichuan 2 does not raise logits to fp32",
+        "modeling_qwen.py of Qwen-7B and modeling_baichuan.py of Baichuan2-7B; "
+        "accelerate utils/operations.py, convert_outputs_to_fp32",
+        ("ms-swift-memory-2024",),
+        "accelerate",
+        lambda recipe, _: (
+            replace(recipe, loss="upcast") if recipe.loss == "half" else recipe
+        ),
+    ),
+    Fact(
+        "a batch longer than all before it needs new memory",
+        "PyTorch CUDACachingAllocator.cpp; transformers data_collator.py, padding",
+        ("ms-swift-memory-2024",),
+        "accelerate",
+        lambda recipe, _: replace(recipe, lengths="cut"),
+    ),
 )
 
 
