@@ -22,7 +22,8 @@ TIGHT = 3
 BOXES = 2
 """Programs of boxes that are solved in one visit, unless the bound rises before. [1]"""
 FEW = 16
-"""Boxes up to which a candidate gives its own up for finer boxes of another. [1]"""
+"""Boxes beyond one a rank up to which a candidate gives its own up for finer boxes of
+another. [1]"""
 FAR = 0.05
 """Share of a step by which a bound is far below the step. [1]"""
 
@@ -162,7 +163,7 @@ class CandidateWork:
     ) -> MeshAnswer:
         """Bound by cases; where no case is left, nothing fits."""
         own = len(tree.leaves())
-        if own <= FEW and self.shapes.count_cases(self.costs) > own:
+        if own <= self.costs.pp + FEW and self.shapes.count_cases(self.costs) > own:
             # another candidate of the shape has cut finer meanwhile
             tree = self.tree = LoadTree(tree.cuts, self.bound, self.shapes)
         before, most = tree.bound, tree.solved + BOXES
