@@ -21,7 +21,8 @@ Of 29 measured sweeps, predicted without their sources, the choice up to 5 % los
 to the measured best on average, and 4.2 % up to 3 %: one of them differs.
 """
 USUAL = 0.02
-"""Share of a step that a usual layout is worth, among plans of as many axes. [1]"""
+"""Share of a step that a usual layout is worth among plans of as many axes, our
+choice. [1]"""
 WORTH = 0.05
 """Share of a step that free memory is worth, all of a GPU's. [1]"""
 CONTEXT_TOKENS = 4096

@@ -17,7 +17,7 @@ _CHANCES = (
 )
 """Probability that a run does not fit to words. [1]"""
 ROOM = 0.01
-"""Probability that a run does not fit, under which there is room to spare. [1]"""
+"""Probability that a run does not fit, under which there is room to spare; ours. [1]"""
 
 
 def verdict(

@@ -25,11 +25,11 @@ SMALL = 0.25
 """Share of what is missing to rule a box out that is no longer worth another round,
 where no program of the box can rule it out. [1]"""
 STALLED, GAIN, AHEAD = 8, 5e-4, 3
-"""Where loads are to be cut, rounds end when ``STALLED`` of them gain less than the
+"""Rounds end, where loads are to be cut, when ``STALLED`` of them gain less than the
 share ``GAIN``. They also end when ``AHEAD`` gains more of that size would not reach the
 known bound. [1]"""
 SHRUNK = 0.9, 0.7
-"""Where loads are whole, rounds end when the gap between program and simulator is more
+"""Rounds end, where loads are whole, when the gap of program and simulator is more
 than this share of the gap ``STALLED`` rounds ago; the latter where a point of the box
 is as fast as asked for, so that no program of the box can rule it out. [1]
 

@@ -17,13 +17,13 @@ from transformers import training_args
 from transformers.training_args import ParallelMode, TrainingArguments
 
 BLANKS = {"model_name_or_path": "m", "dataset": "texts", "output_dir": "checkpoints"}
-"""What the command adds to the file."""
+"""Arguments that the command adds to the file."""
 BF16 = "is_torch_bf16_gpu_available"
-"""What both libraries ask of the machine. [text]"""
+"""Checks of the machine that both libraries make. [text]"""
 
 
 def answered(question: dict[str, Any]) -> dict[str, Any]:
-    """What the parser makes of one file, on GPUs that have bf16, under torchrun."""
+    """Parse one file as on GPUs that have bf16, under torchrun."""
     given = BLANKS | question["train.yaml"]
     if "deepspeed" in given:
         Path(given["deepspeed"]).write_text(json.dumps(question["ds_config.json"]))

@@ -49,7 +49,7 @@ def test_half_of_a_predicted_gain_is_expected_where_pairs_kept_half() -> None:
 def test_errors_are_of_students_distribution_with_two_degrees_of_freedom(
     distance: float,
 ) -> None:
-    """Its density is ``(2 + x^2)^-1.5``, its median error ``sqrt(2 / 3)``."""
+    """Density ``(2 + x^2)^-1.5`` and median error ``sqrt(2 / 3)``, of Student."""
     ends = np.linspace(0, distance * math.sqrt(2 / 3), 20_001)
     density = (2 + ends**2) ** -1.5
     share = float(np.trapezoid(density, ends))
