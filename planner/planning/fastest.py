@@ -1,6 +1,7 @@
-"""The plain optimum beside a plan whose risk is limited: what the risk would buy."""
+"""Faster plans beside one whose risk is limited: what more risk would buy."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from planner.cost.workload import Workload
 from planner.estimate.estimate import estimate
@@ -15,6 +16,10 @@ from planner.specs.answer.result import Fastest
 
 FOR_THE_LIMIT = 0.7
 """Share of the time for the search under the limit on the risk, at most. [1]"""
+LAXER = (0.2, 0.1)
+"""Limits on the risk between none and the job's own, ours. [1]"""
+LEAST_GAIN = 0.01
+"""Share of the step that a laxer limit must save to be told, ours. [1]"""
 
 
 def plain_optimum(
@@ -34,23 +39,88 @@ def plain_optimum(
     Returns:
         The plan; the safe one where none is faster, none where no plan was found.
     """
-    known = float("inf") if safe is None else safe.step_s
-    plain = variants([each.at_risk_of_most(robust=False) for each in workloads])
-    outcomes = search_all(
-        plain, top=1, known_s=known, enough=Enough(), stop=stop, known=bounds
-    )
-    plans = sorted(plan for outcome in outcomes for plan in outcome.ranked)
-    chosen = safe
-    if plans and plans[0].step_s < known:
-        outcome = outcomes[plans[0].variant]
-        layout = found_layout(outcome, plans[0])
-        its = outcome.workload
-        chosen = Contender(its, layout, estimate(its, layout))
+    known_s = float("inf") if safe is None else safe.step_s
+    plainly = [each.at_risk_of_most(robust=False) for each in workloads]
+    found, bound_s = _searched(plainly, known_s, Enough(), stop, bounds)
+    chosen = found or safe
     if chosen is None:
         return None
-    bound = min(outcome.bound_s for outcome in outcomes)
-    least = plans[0].step_s if chosen is not safe else known
-    return _fastest(chosen, safe, proven=bound >= least)
+    least_s = known_s if found is None else found.step_s
+    return _fastest(chosen, safe, proven=bound_s >= least_s)
+
+
+def riskier(
+    workloads: Sequence[Workload],
+    safe: Contender | None,
+    plain: Fastest | None,
+    enough: Enough,
+    stop: Stop,
+    bounds: KnownBounds,
+) -> tuple[Fastest, ...]:
+    """The fastest plans under laxer limits on the risk, up to the plain optimum's.
+
+    Args:
+        workloads: The job under each framework that may run it.
+        safe: The fastest plan under the job's limit; none where there is none.
+        plain: The plain optimum; none where no plan was found.
+        enough: Limits that end each search before its proof.
+        stop: Ends the searches.
+        bounds: Bounds of the search under the job's limit.
+
+    Returns:
+        Plans, the strictest limit first, each faster than the one before by what is
+        worth telling; none on mixed fleets, where no search knows another's bounds.
+    """
+    if plain is None or any(each.pools for each in workloads):
+        return ()
+    known_s = float("inf") if safe is None else safe.step_s
+    found: list[Fastest] = []
+    for limit in LAXER:
+        gains = plain.step_time_s < known_s * (1 - LEAST_GAIN)
+        most = min([plain, *found], key=lambda one: one.oom_probability)
+        if gains and workloads[0].search.memory_risk < limit < most.oom_probability:
+            jobs = [replace(each, risk=limit) for each in workloads]
+            one, bound_s = _searched(jobs, known_s, enough, stop, bounds)
+            if one is None:
+                break
+            found.append(_fastest(one, safe, proven=bound_s >= one.step_s))
+    return _worth_telling(found[::-1], known_s)
+
+
+def _worth_telling(plans: Sequence[Fastest], known_s: float) -> tuple[Fastest, ...]:
+    """Plans that are faster than the first admitted, and than the one before."""
+    told: list[Fastest] = []
+    for one in plans:
+        if one.step_time_s < known_s * (1 - LEAST_GAIN):
+            told.append(one)
+            known_s = one.step_time_s
+    return tuple(told)
+
+
+def _searched(
+    workloads: Sequence[Workload],
+    known_s: float,
+    enough: Enough,
+    stop: Stop,
+    bounds: KnownBounds,
+) -> tuple[Contender | None, float]:
+    """The fastest plan below a step, and a bound on every plan. [s]."""
+    outcomes = search_all(
+        variants(workloads),
+        top=1,
+        known_s=known_s,
+        enough=enough,
+        stop=stop,
+        known=bounds,
+    )
+    bound_s = min(outcome.bound_s for outcome in outcomes)
+    plans = sorted(plan for outcome in outcomes for plan in outcome.ranked)
+    if not plans or plans[0].step_s >= known_s:
+        return None, bound_s
+    outcome = outcomes[plans[0].variant]
+    layout = found_layout(outcome, plans[0])
+    its = outcome.workload
+    return Contender(its, layout, estimate(its, layout)), bound_s
 
 
 def _fastest(one: Contender, safe: Contender | None, *, proven: bool) -> Fastest:
@@ -66,11 +136,14 @@ def _fastest(one: Contender, safe: Contender | None, *, proven: bool) -> Fastest
     )
 
 
-def no_safe_plan(fastest: Fastest | None, risk: float) -> tuple[str, ...]:
+def no_safe_plan(
+    fastest: Fastest | None, riskier: Sequence[Fastest], risk: float
+) -> tuple[str, ...]:
     """Say that no layout is within the limit on the risk, and the ways out.
 
     Args:
         fastest: The plain optimum, if there is one. [-]
+        riskier: The fastest plans under laxer limits. [-]
         risk: The limit. [1]
 
     Returns:
@@ -78,11 +151,16 @@ def no_safe_plan(fastest: Fastest | None, risk: float) -> tuple[str, ...]:
     """
     if fastest is None:
         return ()
-    least = min(max(-(-fastest.oom_probability * 100 // 1) / 100, risk), 0.99)
+    steps = (
+        f"{one.step_time_s:.3g} s a step at {one.oom_probability:.0%}"
+        for one in (*riskier, fastest)
+    )
+    chance = (riskier or (fastest,))[0].oom_probability
+    least = min(max(-(-chance * 100 // 1) / 100, risk), 0.99)
     return (
         f"No layout runs out of memory in at most {risk:.2g} of cases "
-        f"(search.memory_risk); the fastest whose prediction fits does in "
-        f"{fastest.oom_probability:.0%}, at {fastest.step_time_s:.3g} s a step.",
-        f"--set search.memory_risk={least:.2g} admits that plan, and --robust off asks "
-        "for the predicted memory alone.",
+        f"(search.memory_risk); the fastest whose prediction fits: {', '.join(steps)}.",
+        f"--set search.memory_risk={least:.2g} admits "
+        f"{'the first' if riskier else 'that plan'}, and --robust off asks for the "
+        "predicted memory alone.",
     )

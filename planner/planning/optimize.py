@@ -8,7 +8,7 @@ from planner.estimate.estimate import estimate
 from planner.frameworks.sanity import compared
 from planner.job.expressible import refuse_inexpressible
 from planner.job.variants import variants
-from planner.planning.fastest import FOR_THE_LIMIT, no_safe_plan, plain_optimum
+from planner.planning.fastest import FOR_THE_LIMIT, no_safe_plan, plain_optimum, riskier
 from planner.planning.given_back import given_back
 from planner.planning.idle import why_idle
 from planner.planning.infeasible import infeasibility
@@ -76,7 +76,7 @@ def optimize(
         robust: Admit a layout only if its probability of running out of memory is at
             most the job's limit, and put the simplest plan first that ties with the
             fastest; status, bound and objective stay those of the fastest admitted.
-        beside: With robust, search the plain optimum and the price of free memory,
+        beside: With robust, search what more risk buys and the price of free memory,
             too, in what time is left.
         known_s: A step time that is reachable already: slower plans are not sought.
             Without a plan, the status optimal says that no plan is as fast. [s]
@@ -144,16 +144,19 @@ def _with_fastest(
     stop: Stop,
     known: KnownBounds,
 ) -> Result:
-    """The answer with the plain optimum beside it."""
+    """The answer with the plain optimum beside it, and plans between the two."""
     best = next(iter(contenders), None)
     if best is not None and not best.workload.aim.is_step:
         return found
     fastest = plain_optimum(workloads, best, stop, known)
+    enough = Enough(found.search.work)
+    between = riskier(workloads, best, fastest, enough, stop, known)
     told = found.explanation
     if found.status == "infeasible":
-        why = no_safe_plan(fastest, workloads[0].search.memory_risk)
+        why = no_safe_plan(fastest, between, workloads[0].search.memory_risk)
         told = told.model_copy(update={"infeasible": (*why, *told.infeasible)})
-    return found.model_copy(update={"fastest": fastest, "explanation": told})
+    new = {"fastest": fastest, "riskier": between, "explanation": told}
+    return found.model_copy(update=new)
 
 
 def _result(

@@ -21,7 +21,7 @@ from planner.report.tables import (
     verdict_line,
 )
 from planner.report.ties import (
-    bought_words,
+    bought,
     free_rows,
     tie_sentences,
     yours_sentences,
@@ -189,8 +189,8 @@ def _tie(result: Result) -> Iterator[RenderableType]:
 
 
 def _risk(result: Result) -> Iterator[RenderableType]:
-    if bought := bought_words(result):
-        yield section("More risk", sentences([bought]))
+    if options := bought(result):
+        yield section("More risk", sentences(options))
     if rows := free_rows(result):
         said = (f"{free}: {cost}, {gib} GiB: {its}" for free, cost, gib, its in rows)
         yield section("More memory free", sentences([*said]))

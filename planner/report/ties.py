@@ -1,9 +1,11 @@
 """Plans beside the first in words: ties, what more risk would buy, the spec's own."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from math import ceil
 
 from planner.report.tables import likely_words
-from planner.specs.answer.result import GivenBack, Result, Tie, TiedPlan
+from planner.specs.answer.result import Fastest, GivenBack, Result, Tie, TiedPlan
 from planner.specs.answer.yours import Beside
 from planner.specs.layouts.layout_text import short_layout
 from planner.specs.search import SearchSpec
@@ -68,25 +70,35 @@ def _ranges(ranks: Sequence[int]) -> str:
     return ", ".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else f"{r[0]}" for r in runs)
 
 
-def bought_words(result: Result) -> str:
-    """Gain and risk of the fastest plan whose predicted memory fits.
+def bought(result: Result) -> tuple[str, ...]:
+    """Gain and risk of faster plans, up to the fastest whose predicted memory fits.
 
     Args:
         result: Answer of a search. [-]
 
     Returns:
-        For example `2.6% faster at a 31% risk of running out of memory: tp=2,dp=4`;
-        empty where the risk is not limited, or the limit costs nothing. [text]
+        For example `2.6% faster at a 31% risk of running out of memory: tp=2,dp=4
+        (--robust off)`; none where the risk is not limited, or the limit costs nothing.
+        [text]
     """
     fastest = result.fastest
     if fastest is None or fastest.faster <= 0:
-        return ""
-    its = short_layout(fastest.layout)
-    unsure = "" if fastest.status == "optimal" else " (not proven the fastest)"
-    return (
-        f"{fastest.faster:.1%} faster at a {fastest.oom_probability:.0%} risk of "
-        f"running out of memory{unsure}: {its} (--robust off)"
-    )
+        return ()
+    asked = (f"--set search.memory_risk={_above(one)}" for one in result.riskier)
+    options = zip((*result.riskier, fastest), (*asked, "--robust off"), strict=True)
+    return tuple(_bought(one, how) for one, how in options)
+
+
+def _above(one: Fastest) -> str:
+    """The least limit in hundredths that admits a plan. [1]."""
+    return f"{ceil(100 * one.oom_probability) / 100:.2g}"
+
+
+def _bought(one: Fastest, how: str) -> str:
+    unsure = "" if one.status == "optimal" else " (not proven the fastest)"
+    risk = f"a {one.oom_probability:.0%} risk of running out of memory"
+    its = short_layout(one.layout)
+    return f"{one.faster:.1%} faster at {risk}{unsure}: {its} ({how})"
 
 
 def free_words(result: Result) -> str:
@@ -101,18 +113,25 @@ def free_words(result: Result) -> str:
     """
     if not result.given_back:
         return ""
-    first, *others = result.given_back
-    told = f"{first.gib:g} GiB of every GPU more {_price(first, 'costs ')}"
-    return ", ".join([told, *(f"{one.gib:g} GiB {_price(one)}" for one in others)])
+    alike = [(cost, list(each)) for cost, each in groupby(result.given_back, _price)]
+    (cost, first), *others = alike
+    told = f"{_amounts(first)} of every GPU more costs {cost}"
+    return ", ".join([told, *(f"{_amounts(more)} {cost}" for cost, more in others)])
 
 
-def _price(one: GivenBack, verb: str = "") -> str:
+def _amounts(some: Sequence[GivenBack]) -> str:
+    """For example `5, 10 or 20 GiB`. [text]."""
+    *first, last = (f"{one.gib:g}" for one in some)
+    return f"{', '.join(first)} or {last} GiB" if first else f"{last} GiB"
+
+
+def _price(one: GivenBack) -> str:
     """Price of one amount in words. [text]."""
     unsure = "" if one.status == "optimal" else " (not proven)"
     if one.slower is not None:
         cost = f"{one.slower:.1%}" if one.slower >= LEAST_SHOWN else "nothing"
-        return f"{verb}{cost}{unsure}"
-    return f"{verb}over {one.most_slower:.0%}, or nothing fits{unsure}"
+        return f"{cost}{unsure}"
+    return f"over {one.most_slower:.0%}, or nothing fits{unsure}"
 
 
 def free_rows(result: Result) -> tuple[tuple[str, ...], ...]:

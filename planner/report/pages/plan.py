@@ -37,7 +37,7 @@ from planner.report.pages.parts import (
 from planner.report.pages.sheets import Sheet
 from planner.report.screen import planless, verdict
 from planner.report.text import certificate
-from planner.report.ties import bought_words, free_rows, tie_sentences
+from planner.report.ties import bought, free_rows, tie_sentences
 from planner.specs.answer.explanation import FrontPoint
 from planner.specs.answer.result import RankedPlan, Result, Tie
 from planner.specs.layouts.layout_text import (
@@ -224,8 +224,8 @@ def _others(result: Result) -> Iterator[Section]:
     if len(result.plans) > 1:
         parts.append(Table(_runners_up(result.plans)))
     parts += tie_parts(result.tie, robust=result.robust)
-    if bought := bought_words(result):
-        parts.append(Notes([f"{bought}."], "More risk"))
+    if options := bought(result):
+        parts.append(Notes([f"{each}." for each in options], "More risk"))
     if rows := free_rows(result):
         columns = ("more free", "slower", "GiB", "plan")
         parts.append(Table(Sheet("More memory free", columns, rows)))

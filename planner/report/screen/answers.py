@@ -17,7 +17,7 @@ from planner.report.screen.sentences import (
 )
 from planner.report.screen.verdict import planless, verdict
 from planner.report.screen.yours import YOURS, yours_rows
-from planner.report.ties import bought_words, free_words
+from planner.report.ties import bought, free_words
 from planner.specs.answer.result import Explanation, RankedPlan, Result
 from planner.specs.answer.run import Run
 
@@ -110,8 +110,8 @@ def _of_search(result: Result) -> Iterator[Part]:
     """The next best plans, or reasons why there is none, and the proof."""
     if len(result.plans) > 1:
         yield Part("Next best", next_rows(result), NEXT)
-    if bought := bought_words(result):
-        yield Part("More risk", ((bought,),))
+    if options := bought(result):
+        yield Part("More risk", tuple((each,) for each in options))
     if free := free_words(result):
         yield Part("More free", ((free,),))
     if result.yours is not None:

@@ -114,12 +114,12 @@ class Tie(BaseModel):
 
 
 class Fastest(BaseModel):
-    """The plain optimum: the fastest plan whose predicted memory fits."""
+    """The fastest plan whose predicted memory fits, or under a limit on the risk."""
 
     model_config = ConfigDict(frozen=True)
 
     status: Status
-    """Optimal where no plan whose prediction fits is faster."""
+    """Optimal where no plan that is as likely to fit is faster."""
     layout: Layout
     settings: dict[str, str] = {}
     framework: str
@@ -191,6 +191,9 @@ class Result(BaseModel):
     tied plans; the objective is always the fastest admitted plan's."""
     fastest: Fastest | None = None
     """The plain optimum, whatever its risk; none where the risk is not limited."""
+    riskier: tuple[Fastest, ...] = ()
+    """Plans between the first and the plain optimum: the fastest at risks of at most 10
+    and 20 %, where each is worth telling."""
     given_back: tuple[GivenBack, ...] = ()
     """Price of 5, 10 and 20 GiB of every GPU; none where the risk is not limited."""
     yours: Yours | None = None
