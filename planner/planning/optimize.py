@@ -201,8 +201,12 @@ def _result(
 
 
 def _doubts(chosen: Sequence[Contender]) -> tuple[str, ...]:
-    """Doubts about the first plan, from experience with measured runs."""
-    return tuple(said for one in chosen for said in doubts(one.workload, one.estimate))
+    """Doubts about the first plan."""
+    return tuple(
+        said
+        for one in chosen
+        for said in doubts(one.workload, one.layout, one.estimate)
+    )
 
 
 def _unseen(outcomes: Sequence[SearchOutcome]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Compares a predicted rate with measured runs: in words, never in the ranking."""
+"""Doubts of a plan's rate and formats: in words, never in the ranking."""
 
 from collections.abc import Mapping
 
@@ -9,10 +9,11 @@ from planner.planning.reasons import CAUSE_WORDS
 from planner.schedules.fold import folds
 from planner.schedules.order import MOST_OPERATIONS, operation_count
 from planner.specs.answer.estimate import Estimate
+from planner.specs.layouts.layout import Layout
 
 
-def doubts(workload: Workload, predicted: Estimate) -> tuple[str, ...]:
-    """Say where a prediction lies above every measured run, or below all advice.
+def doubts(workload: Workload, layout: Layout, predicted: Estimate) -> tuple[str, ...]:
+    """Say where a rate is above every measured run, or weights learn in 16 bits alone.
 
     The ceiling is the best MFU (full attention) among measured runs of equal GPU
     architecture, format and kind of training. Without such runs there is no ceiling.
@@ -21,12 +22,17 @@ def doubts(workload: Workload, predicted: Estimate) -> tuple[str, ...]:
 
     Args:
         workload: The job. [-]
-        predicted: The estimate of one layout. [-]
+        layout: One layout. [-]
+        predicted: Its estimate. [-]
 
     Returns:
         At most one sentence each. [text]
     """
-    return (*_too_good(workload, predicted), *_too_slow(workload, predicted))
+    return (
+        *_too_good(workload, predicted),
+        *_too_slow(workload, predicted),
+        *_narrow(workload, layout.zero_stage),
+    )
 
 
 def _too_good(workload: Workload, predicted: Estimate) -> tuple[str, ...]:
@@ -38,6 +44,19 @@ def _too_good(workload: Workload, predicted: Estimate) -> tuple[str, ...]:
     return (
         f"an MFU of {mfu:.1%} is above the best ever measured here on {arch} in "
         f"{training.precision}: {_run(record)}; expect less",
+    )
+
+
+def _narrow(workload: Workload, zero: int) -> tuple[str, ...]:
+    """Weights in bf16 alone: with 8 bits of significand half a step is 1/512."""
+    states, training = workload.framework.recipe.states, workload.training
+    if training.precision != "bf16" or training.frozen or not states[zero].narrow:
+        return ()
+    wider = [f"{stage}" for stage, its in sorted(states.items()) if not its.narrow]
+    kept = f"; ZeRO {' or '.join(wider)} keeps one" if wider else ""
+    return (
+        "weights are updated in bf16, without a copy in fp32, so that updates below "
+        f"1/512 of a weight are lost{kept}",
     )
 
 

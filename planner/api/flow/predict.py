@@ -109,7 +109,7 @@ def cautions(phase: Phase, priced: RankedPlan) -> tuple[str, ...]:
     workload = job.workload_of(priced)
     unwritten = writer_breaches(workload, priced.layout)
     said = (f"no launch files for this layout: {sentence}" for sentence in unwritten)
-    return (*job.warnings, *doubts(workload, priced.estimate), *said)
+    return (*job.warnings, *doubts(workload, priced.layout, priced.estimate), *said)
 
 
 def _price(job: Job, given: PartialLayout) -> RankedPlan:

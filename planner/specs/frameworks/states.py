@@ -21,3 +21,10 @@ class StateBytes:
     """Part of ``weights``: a copy to compute with, beside the updated weights. [B]"""
     step_gradients: float = 0.0
     """Part of the optimizer's bytes: gradients in the format of its step. [B]"""
+
+    @property
+    def narrow(self) -> bool:
+        """True where no copy of a trained weight has more than 16 bits."""
+        kept = max(self.weights - self.computing, self.sharded_weights)
+        masters = self.optimizer + self.sharded_optimizer - self.step_gradients
+        return kept <= 2 and masters <= 0

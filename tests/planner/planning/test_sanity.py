@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 from strategies import small_job
 
+import planner
 from planner.cost.workload import Workload
 from planner.frameworks.sanity import floor, record_key, records
 from planner.planning.sanity import doubts
 from planner.prediction.predict import predict
 from planner.specs.answer.estimate import ByConvention, Estimate
+from planner.specs.answer.result import RankedPlan
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import SearchSpec
 
@@ -20,11 +22,15 @@ def judged(mfu: float, hfu: float, **training: Any) -> tuple[str, ...]:
     workload = small_job(SearchSpec())
     block = workload.training.model_copy(update=training)
     workload = replace(workload, training=block)
-    return doubts(workload, rated(mfu, hfu))
+    return doubts(workload, plain().layout, rated(mfu, hfu))
+
+
+def plain() -> RankedPlan:
+    return predict(small_job(SearchSpec()), PartialLayout(tp=1, pp=1))
 
 
 def rated(mfu: float, hfu: float) -> Estimate:
-    estimate = predict(small_job(SearchSpec()), PartialLayout(tp=1, pp=1)).estimate
+    estimate = plain().estimate
     both = ByConvention(full_attention=mfu, causal_attention=mfu)
     return estimate.model_copy(update={"mfu": both, "hfu": hfu})
 
@@ -73,3 +79,27 @@ def test_formats_of_one_peak_share_a_record() -> None:
     }
     assert keys == {"ampere, half, full"}
     assert record_key(arch="a", precision="fp8", method="qlora") == "a, fp8, adapters"
+
+
+@pytest.mark.parametrize(
+    ("zero", "method", "precision", "told"),
+    [
+        (0, "full", "bf16", True),
+        (3, "full", "bf16", False),
+        (0, "lora", "bf16", False),
+        (0, "full", "fp16", False),
+    ],
+)
+def test_weights_that_learn_in_16_bits_alone_are_told(
+    zero: int, method: str, precision: str, *, told: bool
+) -> None:
+    """Trainer keeps no wider weights under DDP, FSDP2 keeps fp32 shards."""
+    name = "llama-3.2-1b"
+    fields = {"seq_len": 512, "global_batch": 8}
+    training = fields | {"method": method, "precision": precision}
+    spec = {"model": name, "cluster": "dgx-a100-1-node", "training": training}
+    spec |= {"framework": "accelerate"}
+    answer = planner.predict(spec, layout=f"dp=8,zero_stage={zero}")
+    said = [each for each in answer.warnings if "1/512 of a weight" in each]
+    assert len(said) == told
+    assert all("ZeRO 2 or 3 keeps one" in each for each in said)
