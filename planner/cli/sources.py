@@ -27,6 +27,7 @@ from planner.specs.reading.escape import yaml_text
 from planner.specs.reading.read import (
     Fields,
     assigned,
+    is_there,
     locate,
     mapping_of,
     portable,
@@ -240,6 +241,12 @@ class Source:
                 alone = f"{lone} stands alone" if self.model or self.on else "no job"
                 raise BadInputError(alone, allowed=_NEEDED)
             return
+        if str(self.spec) in preset_names() and not is_there(self.spec):
+            raise BadInputError(
+                f"a model, not a job; give it as --model {self.spec}",
+                field=str(self.spec),
+                allowed=_NEEDED,
+            )
         if self.model is not None or self.on is not None:
             raise BadInputError(
                 "SPEC and --model or --on are both given; take one of them out",

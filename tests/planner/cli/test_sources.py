@@ -61,6 +61,7 @@ def test_two_sources_half_a_source_and_none_are_refused(command: str) -> None:
     for words, problem in {
         ("job.yaml", *LINE): "both given",
         ("job.yaml", "--seq-len", "8"): "--set training.seq_len=",
+        ("gpt2", "--on", "8xh100"): "give it as --model gpt2",
         ("--model", "gpt2"): "--model stands alone",
         ("--on", "8xh100"): "--on stands alone",
         (): "--model Qwen/Qwen2.5-7B --on 8xh100",
