@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from hardware.reading.documents import is_there
 from planner.api.flow.files import write_whole
 from planner.api.flow.overlay import lay_over
 from planner.cli.options import Assignments, Calibration, Hardware
@@ -27,7 +28,6 @@ from planner.specs.reading.escape import yaml_text
 from planner.specs.reading.read import (
     Fields,
     assigned,
-    is_there,
     locate,
     mapping_of,
     portable,
