@@ -36,6 +36,11 @@ class Pool:
     more: Fraction = Fraction(1)
     """Replicas over those of the first pool that hosts any. [1]"""
 
+    @property
+    def is_like_the_first(self) -> bool:
+        """True where its stages have the degrees of the first pool's."""
+        return self.wider == self.more == 1
+
     def mesh(self, meshes: Meshes) -> Meshes:
         """Meshes as they are on this pool, with its own tp and dp.
 
@@ -45,7 +50,7 @@ class Pool:
         Returns:
             As many meshes; a degree that is not whole is rounded down. [-]
         """
-        if self.wider == self.more == 1:
+        if self.is_like_the_first:
             return meshes
         tp, dp = (
             column * ratio.numerator // ratio.denominator

@@ -180,7 +180,9 @@ def search_all(
     """
     stop = stop or after(time_limit)
     paths = ShapePaths()
-    rough, before = _rough(workloads, top, stop, known_s, enough, progress, paths)
+    rough, before = _rough(
+        workloads, top, stop, known_s, enough, progress, paths, known
+    )
     worked = sum(outcome.worked for outcome in rough)
     full = bool(parts_of(workloads))
     incumbents = Incumbents(top, known_s, before if full else None)
@@ -213,6 +215,7 @@ def _rough(
     enough: Enough,
     progress: Callable[[Progress], None] | None,
     paths: ShapePaths,
+    known: KnownBounds | None,
 ) -> tuple[list[SearchOutcome], Incumbents | None]:
     """Search parts of large spaces, each larger than the last.
 
@@ -235,6 +238,7 @@ def _rough(
             progress=progress,
             first=len(workloads) + len(rough),
             enough=replace(enough, work=enough.work - worked),
+            known=known,
             paths=paths,
         ).run(gap)
         before = incumbents if incumbents.best is not None else before

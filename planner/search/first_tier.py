@@ -188,11 +188,11 @@ def _priced_where_worth(
         none = space.take(np.zeros(0, dtype=np.int64)).on_own_meshes()
         yield replace(_without(none), counted=counted, declared=_declared(space))
         if sum(len(part.meshes) for part in left) + len(kept.meshes) > PART:
-            yield _priced(workload, joined(left), most)
+            yield _priced(workload, joined(left), most, known)
             left = []
         left += [kept] * bool(len(kept))
     if left:
-        yield _priced(workload, joined(left), most)
+        yield _priced(workload, joined(left), most, known)
 
 
 def _priced_at_once(
@@ -252,10 +252,11 @@ def _priced(
         known.keep(workload, space, bounds)
     wanted = _wanted(workload, space, most)
     quick = bounds <= wanted
-    if most < float("inf"):
-        # Few are left to look at more closely.
+    if most < float("inf") or workload.mixed:
+        # Few are left to look at more closely; on several pools few of all fit.
         at = np.flatnonzero(fits & quick)
         bounds[at] = np.maximum(bounds[at], dealt_bound(table, space.take(at)))
+        fits[at] = np.isfinite(bounds[at])
         quick = bounds <= wanted
     left = np.flatnonzero(fits & quick)
     removed = {NO_FIT: ~fits, BY_BOUND: fits & ~quick}

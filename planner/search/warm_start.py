@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from heapq import nsmallest
 
 from planner.cost.pricing import Pricing
+from planner.search.bounds.floor import step_floor
 from planner.search.emptiness import thin
 
 FROM_GPUS = 32
@@ -19,6 +21,8 @@ MOST = 2
 def parts_of(workloads: Sequence[Pricing]) -> tuple[Pricing, ...]:
     """The first variants in the default space, where the full space is asked for.
 
+    On a mixed fleet, whatever the space, the arrangements that could be fastest.
+
     Plans found there are plans of the job, so their steps are reachable. A candidate
     whose bound is above such a step needs no closer look. The candidates dropped so
     depend on the job alone, and the best plan is never among them.
@@ -29,12 +33,13 @@ def parts_of(workloads: Sequence[Pricing]) -> tuple[Pricing, ...]:
     Returns:
         Variants with a smaller space; none where the job's space is small. [-]
     """
+    mixed = [workload for workload in workloads if workload.mixed]
+    if mixed:
+        return tuple(map(in_default_space, nsmallest(MOST, mixed, key=step_floor)))
     full = [
         workload
         for workload in workloads
-        if workload.search.space == "full"
-        and workload.gpus >= FROM_GPUS
-        and not workload.mixed
+        if workload.search.space == "full" and workload.gpus >= FROM_GPUS
     ]
     return tuple(map(in_default_space, full[:MOST]))
 

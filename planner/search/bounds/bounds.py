@@ -11,9 +11,8 @@ import numpy as np
 from planner.cost.meshes import Floats, Ints
 from planner.cost.reach import Mask
 from planner.cost.table.table import CostTable
-from planner.pipeline.in_flight import least_in_flight
 from planner.pipeline.linear import Linear, path_lines
-from planner.search.bounds.columns import Columns, Folds, columns_of
+from planner.search.bounds.columns import Columns, Folds, columns_of, most_on_rank
 from planner.search.bounds.least import least_values
 from planner.search.bounds.paths import PathColumns, ShapePaths
 from planner.search.bounds.pool_bounds import weighted
@@ -128,7 +127,7 @@ def _holds(c: Columns, at: Ints, layers: int, static: Floats, saved: Floats) -> 
     open_, total = np.arange(len(at)), np.zeros(len(at))
     for rank in range(int(c.p.max(initial=1))):
         here = at[open_]
-        most = _most_on_rank(c, here, rank, static, saved)
+        most = most_on_rank(c, here, rank, static, saved)
         full = c.v[here] * c.most[here]
         total = total + most
         could = (total + (c.p[here] - rank - 1) * full) / c.copies[here]
@@ -136,26 +135,6 @@ def _holds(c: Columns, at: Ints, layers: int, static: Floats, saved: Floats) -> 
         holds[open_[settled]] = could[settled] >= layers
         open_, total = open_[~settled], total[~settled]
     return holds
-
-
-def _most_on_rank(
-    c: Columns, at: Ints, rank: int, static: Floats, saved: Floats
-) -> Floats:
-    """Most layers of one kind that a rank can hold. [1]."""
-    v, most = c.v[at], c.most[at]
-    held, one_chunk = least_in_flight(
-        rank,
-        c.p[at],
-        v,
-        c.m[at],
-        split=c.split[at],
-        copies=c.copies[at],
-        folded=c.folded[at],
-    )
-    room = c.budget[at] - c.transient[at]
-    room = room - saved[at] * most * (held - one_chunk * v)
-    each = np.maximum(static[at] + saved[at] * one_chunk, 1.0)
-    return np.clip(np.floor(room / each), 0, v * most)
 
 
 @dataclass(frozen=True)

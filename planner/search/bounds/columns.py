@@ -7,6 +7,7 @@ import numpy as np
 from planner.cost.meshes import Floats, Ints
 from planner.cost.reach import Mask
 from planner.cost.table.table import CostTable
+from planner.pipeline.in_flight import least_in_flight
 from planner.search.space.blocks import block_work
 from planner.search.space.schedules import COPIES, FOLDS, SPLITS
 from planner.search.space.space import Space
@@ -154,3 +155,34 @@ def _updates(table: CostTable) -> Floats:
     ends = table.embedding.unit.optimizer + table.head.unit.optimizer
     updates: Floats = _counts(table) @ np.array(units) + ends * 1.0
     return updates
+
+
+def most_on_rank(
+    c: Columns, at: Ints, rank: int, static: Floats, saved: Floats
+) -> Floats:
+    """Most layers of one kind that a rank can hold, see ``bounds.may_fit``.
+
+    Args:
+        c: Columns of candidates.
+        at: Candidates. [1]
+        rank: Pipeline rank. [1]
+        static: Memory of a layer that does not depend on time. [block]
+        saved: Memory that a layer keeps for a micro-batch. [block]
+
+    Returns:
+        Layers. [1], shape of *at*
+    """
+    v, most = c.v[at], c.most[at]
+    held, one_chunk = least_in_flight(
+        rank,
+        c.p[at],
+        v,
+        c.m[at],
+        split=c.split[at],
+        copies=c.copies[at],
+        folded=c.folded[at],
+    )
+    room = c.budget[at] - c.transient[at]
+    room = room - saved[at] * most * (held - one_chunk * v)
+    each = np.maximum(static[at] + saved[at] * one_chunk, 1.0)
+    return np.clip(np.floor(room / each), 0, v * most)

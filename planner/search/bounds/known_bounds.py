@@ -7,13 +7,14 @@ import numpy.typing as npt
 
 from planner.cost.meshes import Floats
 from planner.cost.pricing import Pricing
+from planner.cost.workload import Pool
 from planner.search.space.declared import Space
 
 MOST = 1 << 19
 """Candidates of a variant whose bounds are kept, at 80 B each. [1]"""
 ODD = 0x9E3779B97F4A7C15
 """Multiplier that spreads equal sums over 64 bits; any odd number will do. [1]"""
-NOT_IN_BOUNDS = ("search", "risk", "spare", "aim")
+NOT_IN_BOUNDS = ("search", "risk", "spare", "aim", "stage_pools")
 """Fields of a job that no bound of the first tier depends on. [text]"""
 
 Rows = npt.NDArray[np.int32]
@@ -80,7 +81,7 @@ class KnownBounds:
         Returns:
             Lower bounds; 0 where none is known. [s], shape (candidates,)
         """
-        return self._of(workload, space).of(_rows(space))
+        return self._of(workload, space).of(_rows(workload, space))
 
     def keep(self, workload: Pricing, space: Space, bounds: Floats) -> None:
         """Remember bounds of candidates that are not known yet.
@@ -90,8 +91,9 @@ class KnownBounds:
             space: Candidates.
             bounds: Lower bound on every plan of each candidate. [s]
         """
-        if not space.hostings:
-            self._of(workload, space).add(_rows(space), bounds.copy())
+        rows, its = _rows(workload, space), self._of(workload, space)
+        new = its.of(rows) == 0
+        its.add(rows[new], bounds[new])
 
     def _of(self, workload: Pricing, space: Space) -> _OfVariant:
         """Candidates of a variant, none at first."""
@@ -108,14 +110,34 @@ def _is_priced_alike(one: Pricing, other: Pricing) -> bool:
     names = (f.name for f in fields(Pricing) if f.name not in NOT_IN_BOUNDS)
     pairs = ((getattr(one, name), getattr(other, name)) for name in names)
     alike = all(mine is theirs or mine == theirs for mine, theirs in pairs)
-    return alike and one.search.space == other.search.space
+    same = one.search.space == other.search.space
+    return alike and same and _hosts(one) == _hosts(other)
 
 
-def _rows(space: Space) -> Rows:
+def _hosts(workload: Pricing) -> list[Pool]:
+    return [workload.stage_pools[at] for at in _order(workload)]
+
+
+def _order(workload: Pricing) -> list[int]:
+    """Hosting pools by name: bounds of the first tier do not depend on their order.
+
+    Where degrees differ from the first pool's, the order stays as it is. [1]
+    """
+    pools = workload.stage_pools
+    if not all(pool.is_like_the_first for pool in pools):
+        return list(range(len(pools)))
+    return sorted(range(len(pools)), key=lambda at: pools[at].name)
+
+
+def _rows(workload: Pricing, space: Space) -> Rows:
     """Candidates as rows of numbers. [1], shape (candidates, columns)."""
-    own = (space.vpp, space.schedules, space.menu)
-    columns = np.stack(own, axis=1).astype(np.int32)
-    return np.concatenate([space.meshes.packed[space.mesh], columns], axis=1)
+    own = np.stack((space.vpp, space.schedules, space.menu), axis=1)
+    columns: list[Rows] = [space.meshes.packed[space.mesh], own.astype(np.int32)]
+    if workload.mixed:
+        hosting = np.array(space.hostings, dtype=np.int32)
+        of_pools = hosting.reshape(-1, len(workload.stage_pools))
+        columns.append(of_pools[:, _order(workload)][space.mesh])
+    return np.concatenate(columns, axis=1)
 
 
 def _hashed(rows: Rows) -> Hashes:

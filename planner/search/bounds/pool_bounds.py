@@ -13,6 +13,7 @@ from planner.cost.table.mixed import quickest
 from planner.cost.table.table import CostTable
 from planner.pipeline.linear import Lines
 from planner.pipeline.pool_costs import pool_of_stage
+from planner.search.bounds.deal_bounds import layer_times, pooled_loads, smallest
 from planner.search.bounds.worst import SAFE, worst_step
 from planner.search.space.space import Space
 from planner.specs.table import StageCosts
@@ -29,6 +30,9 @@ def pooled_bound(table: CostTable, space: Space) -> Floats:
     j)``. Each layer, wherever it lies, adds at least ``min_j u_j w_j``. The weights
     are in proportion to the pools' rates, the best choice for a single kind of layer.
 
+    With whole layers see :func:`planner.search.bounds.deal_bounds.pooled_loads`; the
+    larger of the two counts.
+
     Args:
         table: Priced meshes.
         space: Candidates on them.
@@ -38,22 +42,30 @@ def pooled_bound(table: CostTable, space: Space) -> Floats:
     """
     if len(table.each) == 1 or not len(space):
         return np.zeros(len(space))
+    hosting = np.array(space.hostings, dtype=np.float64)[space.mesh].T
+    before, loads = pooled_loads(table, space)
+    dealt = before + smallest(table.workload.model.layers, loads, hosting)
+    step = np.floor(np.maximum(_mean(table, space, hosting), dealt)) - 1
+    bound: Floats = np.maximum(step, 0.0) * table.slowdown[space.mesh] / 1e9
+    return bound
+
+
+def _mean(table: CostTable, space: Space, hosting: Floats) -> Floats:
+    """Work of all ranks, weighted by their pools' rates. [ns]."""
     mesh, entry = space.mesh, np.maximum(space.menu, 0)
-    hosting = np.array(space.hostings, dtype=np.float64)[mesh].T
     whole = np.array([_model_time(part)[entry, mesh] for part in table.each])
     rates = 1.0 / np.maximum(whole, 1.0)
     weights = rates / (hosting * rates).sum(axis=0)
     least = np.zeros(len(space))
     for kind, count in table.workload.runs:
-        both = [_times(part, kind, space) for part in table.each]
+        both = [layer_times(part, kind, space) for part in table.each]
         least += count * (weights * both).min(axis=0)
     for end in ("embedding", "head"):
         columns = [getattr(part, end) for part in table.each]
         both = [(one.forward + one.backward)[mesh] for one in columns]
         least += (weights * both).min(axis=0)
-    step = np.floor(table.meshes.micro_batches[mesh] * least) - 1
-    bound: Floats = np.maximum(step, 0.0) * table.slowdown[mesh] / 1e9
-    return bound
+    summed: Floats = table.meshes.micro_batches[mesh] * least
+    return summed
 
 
 def _model_time(table: CostTable) -> Floats:
@@ -64,15 +76,6 @@ def _model_time(table: CostTable) -> Floats:
         np.zeros(both.shape[1:]),
     )
     return total
-
-
-def _times(table: CostTable, kind: int, space: Space) -> Ints:
-    """Forward and backward of a layer of every candidate, at its cheapest. [ns]."""
-    both = table.forward[kind] + table.backward[kind]
-    free = both.min(axis=0)[space.mesh]
-    fixed = both[np.maximum(space.menu, 0), space.mesh]
-    times: Ints = np.where(space.menu < 0, free, fixed)
-    return times
 
 
 def weighted(costs: StageCosts, lines: Lines, ranks: Ints) -> tuple[Lines, int]:

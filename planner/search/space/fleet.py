@@ -26,6 +26,7 @@ MOST_IDLE = 32
 """A layout uses all but one in so many of the GPUs of the fullest layout. [1]"""
 RATIOS = (Fraction(1), Fraction(2), Fraction(1, 2))
 """Ratios of tp, and of dp, to the first pool, where pools may differ. [1]"""
+_FIELDS = tuple(field.name for field in fields(Meshes))
 FULL_IDLES = 2048
 """GPUs of the largest fleet that the full space may leave idle in part unasked. [1]"""
 
@@ -262,11 +263,11 @@ def keeps_to_pools(workload: Pricing, row: Sequence[int], most: int | None) -> b
     Returns:
         True where every pool has whole micro-batches, shards and heads, all allowed.
     """
-    at = dict(zip((field.name for field in fields(Meshes)), row, strict=True))
+    at = dict(zip(_FIELDS, row, strict=True))
     return all(
         _keeps(workload, at, pool, most) and _splits(workload, at, pool)
         for pool in workload.stage_pools
-        if (pool.wider, pool.more) != (Fraction(1), Fraction(1))
+        if not pool.is_like_the_first
     )
 
 

@@ -130,13 +130,14 @@ class Enumerator:
     ) -> tuple[list[tuple[int, ...]], tuple[tuple[int, ...], ...]]:
         """Legal meshes on several pools, and the ranks of each pool. [1]."""
         most = None if self.full else MOST_DEFAULT_MICRO_BATCH
+        alike = all(pool.is_like_the_first for pool in self.workload.stage_pools)
         pairs: list[tuple[Shape, tuple[int, ...]]] = []
         for shape in self._shapes():
             stop.check()
             pairs += [
                 (shape, row)
                 for row in self._rows(shape)
-                if keeps_to_pools(self.workload, row, most)
+                if alike or keeps_to_pools(self.workload, row, most)
             ]
         return [row for _, row in pairs], tuple(shape.hosting for shape, _ in pairs)
 

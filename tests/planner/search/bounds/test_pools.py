@@ -29,12 +29,16 @@ from planner.estimate.estimate import estimate
 from planner.estimate.layouts import layout_of
 from planner.pipeline.memory_rows import fits, rank_blocks
 from planner.pipeline.splits import step_ns
+from planner.planning.layouts import found_layout
 from planner.planning.optimize import optimize
 from planner.search.best_first import search_all
 from planner.search.bounds.bounds import relax, space_bounds
+from planner.search.bounds.deal_bounds import dealt_bound, smallest
+from planner.search.bounds.known_bounds import KnownBounds
 from planner.search.bounds.memory_bounds import most_layers
 from planner.search.bounds.memory_rows import memory_lines
 from planner.search.bounds.pool_bounds import balanced_layers, pooled_bound
+from planner.search.first_tier import first_tier
 from planner.search.solver.solve import Outcome, solve_mesh
 from planner.search.space.fleet import arrangements
 from planner.search.space.space import enumerate_space
@@ -163,7 +167,9 @@ def test_the_first_bound_is_below_every_plan_of_a_mixed_space() -> None:
         table = price_meshes(variant, space.meshes, space.recompute)
         first = space_bounds(table, space)
         pooled = pooled_bound(table, space)
+        dealt = dealt_bound(table, space)
         assert (pooled > 0).all() == variant.mixed
+        assert not variant.mixed or (dealt > 0).all()
         for candidate in range(len(space)):
             costs = candidate_costs(table, space, candidate)
             best = cheapest_split(costs)
@@ -171,7 +177,47 @@ def test_the_first_bound_is_below_every_plan_of_a_mixed_space() -> None:
                 step = best[0] * costs.slowdown / 1e9
                 assert first.step[candidate] <= step
                 assert pooled[candidate] <= step
+                assert dealt[candidate] <= step
                 assert first.fits[candidate]
+
+
+def test_bounds_of_one_order_of_the_pools_serve_the_other() -> None:
+    """The other order has the same candidates left, and the same bounds."""
+    *_, one, other = arrangements(job(SMALL | {"gpus": {"min": 8}}))
+    every = first_tier(other, float("inf"))
+    most = float(np.median(every.bounds))
+    known = KnownBounds()
+    first_tier(one, float("inf"), known=known)
+    assert len(known.variants) == 1
+    told, alone = first_tier(other, most, known=known), first_tier(other, most)
+    assert len(known.variants) == 1
+    assert 0 < len(told.bounds) < len(every.bounds)
+    assert told.bounds.tolist() == alone.bounds.tolist()
+    assert told.space.hostings == alone.space.hostings
+
+
+@given(
+    each=st.lists(st.integers(1, 60), min_size=1, max_size=5),
+    most=st.integers(0, 9),
+    copies=st.integers(1, 4),
+    count=st.integers(1, 30),
+)
+def test_the_smallest_multiples_are_counted_from_below(
+    each: list[int], most: int, copies: int, count: int
+) -> None:
+    offers = sorted(
+        number * times
+        for number in each
+        for times in range(1, most + 1)
+        for _ in range(copies)
+    )
+    numbers = np.array(each, dtype=np.float64)[:, None]
+    (found,) = smallest(count, numbers, copies, most)
+    if len(offers) < count:
+        assert found == float("inf")
+        return
+    assert found <= offers[count - 1]
+    assert found == pytest.approx(offers[count - 1], rel=1e-5)
 
 
 def test_each_rank_is_priced_by_its_own_pool() -> None:
@@ -324,24 +370,15 @@ def test_plans_with_own_degrees_are_sound_and_named() -> None:
             continue
         outcome = search_all([variant], top=1)[0]
         if outcome.ranked and variant.stage_pools[1].wider != 1:
-            found.append((variant, outcome.ranked[0], space))
+            found.append((outcome, outcome.ranked[0]))
         if len(found) == 2:
             break
     assert found
-    for variant, plan, space in found:
-        layout = layout_of(
-            variant,
-            space.meshes,
-            int(space.mesh[plan.candidate]),
-            schedule=space.schedule(plan.candidate),
-            vpp=int(space.vpp[plan.candidate]),
-            menu=tuple(space.recompute[i] for i in space.choices(plan.candidate)),
-            counts=plan.counts,
-            hosting=space.hosting(plan.candidate),
-        )
+    for outcome, plan in found:
+        layout = found_layout(outcome, plan)
         first, second = layout.pools
         assert first.tp != second.tp
-        told = estimate(variant, layout)
+        told = estimate(outcome.workload, layout)
         assert told.step_time_s.value == pytest.approx(plan.step_s)
         claims = {
             "step_s": told.step_time_s.value,

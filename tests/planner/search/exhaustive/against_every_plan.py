@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import count
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from brute_force import Tied, best_plans, fields_of, within_host_memory
 from every_fleet import places
@@ -20,6 +21,7 @@ from planner.job.variants import variants
 from planner.planning.optimize import optimize
 from planner.search import stop
 from planner.search.best_first import search_all
+from planner.search.bounds import deal_bounds as deals
 from planner.search.bounds import pool_bounds as pools
 from planner.search.incumbents import Found
 from planner.search.space.formats import BY_NARROWER
@@ -207,13 +209,14 @@ def check_flow(job: Pricing) -> None:
 
 
 def check_bound(job: Pricing) -> None:
-    """The first bound over pools is above no plan of its candidate."""
+    """The first bounds over pools are above no plan of their candidate."""
     for variant in variants([job]):
         found = enumerate_space(variant)
         if not (variant.mixed and len(found)):
             continue
         table = price_meshes(variant, found.meshes, found.recompute)
-        bounds = pools.pooled_bound(table, found)
+        both = (pools.pooled_bound(table, found), deals.dealt_bound(table, found))
+        bounds = np.maximum(*both)
         for at, bound in enumerate(bounds.tolist()):
             costs = candidate_costs(table, found, at)
             best = cheapest_split(costs)

@@ -9,6 +9,7 @@ from cases import is_caught
 
 from planner.cost.table.mixed import MixedTable
 from planner.job import variants
+from planner.search.bounds import deal_bounds as deals
 from planner.search.bounds import pool_bounds as pools
 from planner.search.space import fleet, space
 from planner.search.space.fleet import PoolShapes
@@ -61,8 +62,24 @@ def any_order(_: Any) -> Any:
     return lambda _self, _pp, _dp, _inner, _experts: (0, 1)
 
 
+def one_fewer(true: Any) -> Any:
+    return lambda *args: true(*args) - 1
+
+
+def all_thrice(true: Any) -> Any:
+    """Loads of layers that are three times as long."""
+
+    def loads(*args: Any) -> Any:
+        before, each = true(*args)
+        return before, 3 * each
+
+    return loads
+
+
 MUTATIONS: dict[str, tuple[Any, str, Break]] = {
     "the bound over pools too high": (pools, "pooled_bound", not_shared),
+    "ranks of a pool that hold less": (deals, "most_on_rank", one_fewer),
+    "layers of a pool too long": (pools, "pooled_loads", all_thrice),
     "an order of the pools lost": (variants, "arrangements", but_last),
     "a number of stages lost": (PoolShapes, "_ranks", but_last),
     "degrees that do not divide": (space, "keeps_to_pools", always(value=True)),
