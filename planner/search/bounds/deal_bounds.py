@@ -1,5 +1,7 @@
 """Bounds by dealing whole layers out to the ranks, for all candidates at once."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from planner.cost.meshes import Floats, Ints
@@ -92,7 +94,8 @@ def _on_pools(table: CostTable, space: Space) -> Floats:
     """
     before, loads = pooled_loads(table, space)
     ends = np.array(space.hostings, dtype=np.int64)[space.mesh].cumsum(axis=1)
-    columns = [columns_of(part, space) for part in table.each]
+    declared = columns_of(table, space).most
+    columns = [replace(columns_of(part, space), most=declared) for part in table.each]
     bound = np.zeros(len(space))
     for p in np.unique(ends[:, -1]).tolist():
         every = np.flatnonzero(ends[:, -1] == p)

@@ -37,6 +37,7 @@ from planner.search.bounds.deal_bounds import dealt_bound, smallest
 from planner.search.bounds.known_bounds import KnownBounds
 from planner.search.bounds.memory_bounds import most_layers
 from planner.search.bounds.memory_rows import memory_lines
+from planner.search.bounds.paths import even_counts
 from planner.search.bounds.pool_bounds import balanced_layers, pooled_bound
 from planner.search.first_tier import first_tier
 from planner.search.solver.solve import Outcome, solve_mesh
@@ -218,6 +219,23 @@ def test_the_smallest_multiples_are_counted_from_below(
         return
     assert found <= offers[count - 1]
     assert found == pytest.approx(offers[count - 1], rel=1e-5)
+
+
+def test_no_bound_is_above_a_split_that_is_even_in_time() -> None:
+    """Stages of the fast pool have thrice as many layers as those of the slow one."""
+    seen = 0
+    for variant in arrangements(job({"tp": (4, 8), "vpp": 1}, layers=60, **WIDE)):
+        space = enumerate_space(variant)
+        table = price_meshes(variant, space.meshes, space.recompute)
+        bounds = np.maximum(pooled_bound(table, space), dealt_bound(table, space))
+        for candidate in range(len(space)) if variant.mixed else ():
+            costs = candidate_costs(table, space, candidate)
+            counts = even_counts(costs)
+            if fits(costs, counts):
+                seen += 1
+                step = step_ns(costs, counts) * costs.slowdown / 1e9
+                assert 0.5 * step < bounds[candidate] <= step
+    assert seen
 
 
 def test_each_rank_is_priced_by_its_own_pool() -> None:
