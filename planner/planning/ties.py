@@ -110,9 +110,8 @@ class Contender:
 
     @property
     def complexity(self) -> tuple[int, ...]:
-        """Axes, a thin CP as two, then distances from what is usual. [1]."""
-        thin, *others = _unusual(self)
-        return self.axes + thin, thin, *others
+        """Axes, then distances from the framework's defaults. [1]."""
+        return self.axes, *_unusual(self)
 
 
 def split_axes(layout: Layout) -> list[str]:
