@@ -121,8 +121,7 @@ def _is_as_planned(plan: PlanFile, one: dict[str, Any]) -> None:
     its, training = plan.plan.layout, plan.workload.training
     assert one["micro_batch"] == its.micro_batch
     assert one["grad_accum"] == its.grad_accum
-    # hparams/data_args.py takes a token off the length of rows that are filled.
-    assert one["length"] == training.seq_len - one["packing"]
+    assert one["length"] == training.seq_len
     assert one["packing"] is (training.rows != "longest")
     assert one["method"] == ("lora" if training.frozen else "full")
     assert not training.frozen or one["rank"] == training.lora.rank

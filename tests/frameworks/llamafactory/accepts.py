@@ -39,7 +39,8 @@ def answered(question: dict[str, Any]) -> dict[str, Any]:
         "stage": finetuning.stage,
         "micro_batch": training.per_device_train_batch_size,
         "grad_accum": training.gradient_accumulation_steps,
-        "length": data.cutoff_len,
+        # data/processor/supervised.py fills packs up to a token more.
+        "length": data.cutoff_len + (finetuning.stage == "sft" and data.packing),
         "packing": data.packing,
         "method": finetuning.finetuning_type,
         "rank": finetuning.lora_rank,

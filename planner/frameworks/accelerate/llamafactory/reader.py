@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.errors import BadInputError
-from planner.frameworks.accelerate.launch.files import Found, found, parsed
+from planner.frameworks.accelerate.launch.files import Found, found, parsed, whole
 from planner.frameworks.accelerate.launch.known import keys
 from planner.frameworks.accelerate.launch.reader import reading_of
 from planner.frameworks.accelerate.launch.trainer import true
@@ -151,7 +151,7 @@ def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:
         others,
         places=places,
         training=training | {"gradient_checkpointing": on},
-        run=_run(given, by_deepspeed=bool(others.zero)),
+        run=_run(given, name, by_deepspeed=bool(others.zero)),
         name=name,
     )
 
@@ -164,10 +164,10 @@ def _autocast(given: Mapping[str, Any]) -> dict[str, str]:
     )
 
 
-def _run(given: Mapping[str, Any], *, by_deepspeed: bool) -> dict[str, Any]:
+def _run(given: Mapping[str, Any], name: str, *, by_deepspeed: bool) -> dict[str, Any]:
     """run.yaml of the same run."""
     its: dict[str, Any] = {
-        "seq_len": given["cutoff_len"],
+        "seq_len": _length(given, name),
         "weights": _weights(given),
         "attention": ATTENTIONS.get(str(given.get("flash_attn")), "sdpa"),
     }
@@ -176,6 +176,16 @@ def _run(given: Mapping[str, Any], *, by_deepspeed: bool) -> dict[str, Any]:
     its["adapters"] = _adapters(given)
     its["adapters_in_fp32"] = not by_deepspeed
     return its | ({"quantization": bits} if (bits := _quantized(given)) else {})
+
+
+def _length(given: Mapping[str, Any], name: str) -> int:
+    """Tokens of a row: packing that is asked for shortens those of stage pt by one.
+
+    Source: LLaMA-Factory 0.9.5 hparams/data_args.py takes one off cutoff_len;
+    data/processor/supervised.py fills rows up to one more, pretrain.py does not.
+    """
+    shorter = given["stage"] == "pt" and true(given.get("packing"))
+    return whole(given, "cutoff_len", name, least=1 + shorter) - shorter
 
 
 def _weights(given: Mapping[str, Any]) -> str:

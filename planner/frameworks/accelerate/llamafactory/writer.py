@@ -113,8 +113,11 @@ def arguments(brief: Brief) -> dict[str, Any]:
         "disable_gradient_checkpointing": recompute(brief.layout) != "full",
         "use_reentrant_gc": False,
         "cutoff_len": brief.training.seq_len,
-        "packing": neat or not stated,
     }
+    if stated:
+        # Stage pt packs unless told, and a token is taken off cutoff_len where told:
+        # stage sft fills its rows up to it again, stage pt does not.
+        found["packing"] = neat
     if neat:
         found["neat_packing"] = True
     if brief.weights:

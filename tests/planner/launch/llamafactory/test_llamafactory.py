@@ -254,6 +254,24 @@ def test_what_changes_the_price_and_is_not_read_is_told() -> None:
     assert "shift_attn" not in told
 
 
+@pytest.mark.parametrize(
+    ("told", "tokens"),
+    [
+        ({"stage": "pt"}, 768),
+        ({"stage": "pt", "packing": True}, 767),
+        ({"stage": "sft", "packing": True}, 768),
+        ({"stage": "sft", "packing": True, "neat_packing": True}, 768),
+    ],
+)
+def test_packing_that_is_asked_for_shortens_rows_of_pre_training(
+    told: dict[str, Any], tokens: int
+) -> None:
+    """As its processors cut a stream of texts, which the frameworks' suite runs."""
+    given = {"finetuning_type": "full", "cutoff_len": 768} | told
+    reading = read({"train.yaml": yaml.safe_dump(given)})
+    assert reading.training["seq_len"] == tokens
+
+
 def test_a_file_of_a_trainer_alone_stays_accelerates() -> None:
     text = "per_device_train_batch_size: 1\nmax_length: 512\n"
     assert not reads({"a.yaml": text})
