@@ -44,6 +44,11 @@ def answered(question: dict[str, Any]) -> dict[str, Any]:
         "packing": data.packing,
         "method": finetuning.finetuning_type,
         "rank": finetuning.lora_rank,
+        "projects": [
+            getattr(finetuning, f"{word}_rank")
+            for word in ("galore", "apollo")
+            if getattr(finetuning, f"use_{word}")
+        ],
         "bits": model.quantization_bit,
         "zero": ((training.deepspeed and question["ds_config.json"]) or {}).get(
             "zero_optimization"

@@ -9,6 +9,7 @@ from planner.frameworks.accelerate.launch.files import Found, found, parsed, who
 from planner.frameworks.accelerate.launch.known import keys
 from planner.frameworks.accelerate.launch.reader import reading_of
 from planner.frameworks.accelerate.launch.trainer import true
+from planner.frameworks.accelerate.llamafactory import projected
 from planner.frameworks.accelerate.llamafactory.known import (
     arguments,
     unknown_arguments,
@@ -29,22 +30,26 @@ MARKS = frozenset(
     }
 )
 """Arguments that mark LLaMA-Factory's YAML, which has at least one. [text]"""
-READ = MARKS | {
-    "additional_target",
-    "double_quantization",
-    "lora_alpha",
-    "lora_dropout",
-    "lora_rank",
-    "loraplus_lr_ratio",
-    "neat_packing",
-    "packing",
-    "quantization_method",
-    "quantization_type",
-    "stage",
-    "use_dora",
-    "use_reentrant_gc",
-    "use_rslora",
-}
+READ = (
+    projected.READ
+    | MARKS
+    | {
+        "additional_target",
+        "double_quantization",
+        "lora_alpha",
+        "lora_dropout",
+        "lora_rank",
+        "loraplus_lr_ratio",
+        "neat_packing",
+        "packing",
+        "quantization_method",
+        "quantization_type",
+        "stage",
+        "use_dora",
+        "use_reentrant_gc",
+        "use_rslora",
+    }
+)
 """Arguments that a layout, a training block or a stack is read from. [text]"""
 UNPRICED = frozenset(
     {
@@ -57,9 +62,7 @@ UNPRICED = frozenset(
         "upcast_layernorm",
         "upcast_lmhead_output",
         "use_adam_mini",
-        "use_apollo",
         "use_badam",
-        "use_galore",
         "use_hyper_parallel",
         "use_kt",
         "use_llama_pro",
@@ -112,10 +115,14 @@ def read(files: Mapping[str, str]) -> Reading:
     reading = reading_of(_translated(given, others, name), "llamafactory")
     return replace(
         reading,
-        training={**reading.training, **_rows(given)},
+        training={
+            **reading.training,
+            **_rows(given),
+            **_projects(given, name),
+        },
         named=str(given.get("model_name_or_path", "")),
         ignored=(*reading.ignored, *_ignored(given)),
-        unknown=(*reading.unknown, *_unknown(given)),
+        unknown=(*reading.unknown, *_unknown(given), *_unpriced(given)),
     )
 
 
@@ -244,3 +251,26 @@ def _unknown(given: Mapping[str, Any]) -> Iterator[str]:
         yield f"quantization_bit {given['quantization_bit']}: not priced"
     if given.get("quantization_method", "bnb") != "bnb":
         yield f"quantization_method {given['quantization_method']}: priced as bnb"
+
+
+def _projects(given: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Optimizer and rank of gradients that are projected; empty without."""
+    for ours, word in projected.WORDS.items():
+        if true(given.get(f"use_{word}")):
+            rank = whole(given, f"{word}_rank", name, projected.RANK)
+            return {"optimizer": ours, "projection_rank": rank}
+    return {}
+
+
+def _unpriced(given: Mapping[str, Any]) -> Iterator[str]:
+    """Settings of projected gradients that are not priced."""
+    for word in projected.WORDS.values():
+        if not true(given.get(f"use_{word}")):
+            continue
+        optim = given.get("optim", projected.OPTIM)
+        if optim != projected.OPTIM:
+            yield f"optim {optim} under use_{word}: priced as {projected.OPTIM}"
+        if (target := given.get(f"{word}_target", "all")) != "all":
+            yield f"{word}_target {target}: priced as all"
+        if true(given.get(f"{word}_layerwise")):
+            yield f"{word}_layerwise: priced as one step over all layers"
