@@ -120,6 +120,8 @@ class Iteration:
                 self.backward(out)
                 del out
             self.mark(f"backward{i or ''}")
+            if not i:
+                tape.ledger.mark("first")
         if case.optimizer != "none" or case.precision == "master_bf16":
             tape.category = "optimizer"
             self.optimizer.step()

@@ -28,6 +28,7 @@ from planner.frameworks.accelerate.llamafactory.known import FILE  # noqa: E402
 from planner.frameworks.accelerate.llamafactory.writer import arguments  # noqa: E402
 from planner.launch import emit, write_folder  # noqa: E402
 from planner.launch.read_plan import PlanFile  # noqa: E402
+from planner.specs.training import PROJECTED  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
 COUNT, STEPS = 8, 8
@@ -47,13 +48,18 @@ VARIANTS = {
 QLORA = {"method": "qlora", "lora": {"rank": 4, "precision": "fp32"}}
 FLASH = {"attention": "flash_attention_2"}
 TEXTS = {"lengths": {16: 0.5, 32: 0.5}}
+GALORE = {"optimizer": "galore-adamw", "projection_rank": 8}
+APOLLO = {"optimizer": "apollo-adamw", "projection_rank": 8}
+HALF = {"name": "hf-bf16"}
 SPECS: list[tuple[int, dict[str, Any], dict[str, Any]]] = [
     (1, {"recompute": "full"}, {"training": WIDE}),
     (1, {}, {"training": VARIANTS}),
     (1, {}, {"training": QLORA | {"quantization": "int8"}}),
     (1, {}, {"training": WIDE | TEXTS | {"padding": "packed"}, "stack": FLASH}),
     (1, {}, {"training": WIDE | TEXTS}),
-    (2, {"zero_stage": 0}, {"stack": {"name": "hf-bf16"}}),
+    (2, {"zero_stage": 0}, {"stack": HALF}),
+    (2, {"zero_stage": 0}, {"training": GALORE, "stack": HALF}),
+    (1, {}, {"training": APOLLO, "stack": {"name": "hf-amp"}}),
     (2, {"zero_stage": 2}, {"stack": {"name": "hf-trainer"}}),
     (4, {"zero_stage": 3}, {"stack": {"name": "hf-trainer"}}),
 ]
@@ -121,11 +127,12 @@ def _is_as_planned(plan: PlanFile, one: dict[str, Any]) -> None:
     its, training = plan.plan.layout, plan.workload.training
     assert one["micro_batch"] == its.micro_batch
     assert one["grad_accum"] == its.grad_accum
-    # hparams/data_args.py takes a token off the length of rows that are filled.
-    assert one["length"] == training.seq_len - one["packing"]
+    assert one["length"] == training.seq_len
     assert one["packing"] is (training.rows != "longest")
     assert one["method"] == ("lora" if training.frozen else "full")
     assert not training.frozen or one["rank"] == training.lora.rank
+    projects = training.optimizer in PROJECTED
+    assert one["projects"] == ([training.projection_rank] if projects else [])
     assert one["bits"] == {"nf4": 4, "int8": 8}.get(training.weight_format or "")
     stage = (one["zero"] or {}).get("stage", 0)
     assert stage == its.zero_stage
@@ -140,6 +147,22 @@ def test_the_list_of_arguments_is_what_the_parser_has(run_in: Run) -> None:
     )
     assert f"v{found.pop('version')} " in listed.pop("source")
     assert found == listed
+
+
+@pytest.mark.parametrize("training", [GALORE, APOLLO], ids=["galore", "apollo"])
+def test_its_optimizer_keeps_the_states_that_are_priced(
+    run_in: Run, training: dict[str, Any], tmp_path: Path
+) -> None:
+    plan = filed(plan_of(1, {}, training=training, stack=HALF), tmp_path)
+    fields = {k: v for k, v in plan.brief.model.items() if k != "name"}
+    question = {"train.yaml": arguments(plan.brief), "config.json": fields}
+    env = {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(SCRIPTS / "no_audio")}
+    words, stdin = [str(SCRIPTS / "states.py")], json.dumps(question)
+    done = run_in("llamafactory", words, stdin=stdin, timeout=500, env=env)
+    assert done.returncode == 0, done.stderr[-2000:]
+    (elements,) = re.findall(r"ANSWER (\d+)", done.stdout)
+    held = plan.plan.estimate.memory.stages[0].optimizer * 2**30
+    assert 2 * int(elements) == pytest.approx(held)
 
 
 ON_CPU = (

@@ -8,8 +8,10 @@ from collections.abc import Collection
 from contextlib import suppress
 from functools import cache
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from planner.cost.memory.eager_bytes import replayed_cases
 from planner.cost.meshes import Meshes
@@ -37,6 +39,15 @@ SEED = 0
 BLOCKS = 12
 """Blocks that are replayed on expandable segments, at most: deeper models map more
 pages and leave no more of them unused. [1]"""
+
+
+class Batches(NamedTuple):
+    """Micro-batches of a run, each of which may need new memory."""
+
+    tokens: tuple[int, ...] = ()
+    """Tokens of each, in order; none where all are alike. [token]"""
+    together: int = 1
+    """Of them, those that the first step accumulates before the states are made. [1]"""
 
 
 def cached_bytes(
@@ -71,52 +82,54 @@ def cached_bytes(
 def _of_run(workload: Pricing, meshes: Meshes, case: EagerCase) -> float | None:
     """Cache of a case with the job's optimizer and gradients that accumulate. [B]."""
     grows = workload.profile.allocator == "expandable"
-    count = min(int(meshes.micro_batches[0]), ACCUMULATED)
-    adam = workload.training.optimizer.endswith("adamw")
-    layers = workload.model.layers
+    training, layers = workload.training, workload.model.layers
+    sequences, count = int(meshes.micro_batch[0]), int(meshes.micro_batches[0])
+    adam = training.optimizer.endswith("adamw")
     whole = {
-        "ga": 1 if workload.training.frozen else count,
+        "ga": 1 if training.frozen else min(count, ACCUMULATED),
         "optimizer": "adamw" if adam else case.optimizer,
         "layers": min(layers, BLOCKS) if grows else layers,
     }
     text = case.model_copy(update=whole).model_dump_json()
-    draws, sequences = workload.training.uneven, int(meshes.micro_batch[0])
+    draws = training.uneven
     if draws and len(draws.lengths) > 1:
-        batches = drawn(draws, case.seq, sequences)
+        batches = Batches(drawn(draws, case.seq, sequences))
         return _cached(text, (batches,), grows=grows, until=QUIET)
-    unknown = draws is None and workload.training.rows == "longest"
+    unknown = draws is None and training.rows == "longest"
     below = workload.recipe.lengths == "below" or unknown
-    mixed = orders(case.seq, sequences) if below else ((),)
+    mixed = orders(case.seq, sequences, count) if below else (Batches(),)
     return _cached(text, mixed, grows=grows)
 
 
 @cache
 def _cached(
-    case: str, runs: tuple[tuple[int, ...], ...], *, grows: bool, until: int = 0
+    case: str, runs: tuple[Batches, ...], *, grows: bool, until: int = 0
 ) -> float | None:
     """Simulated cache of a case given as JSON; None where it is unsupported. [B].
 
-    ``runs`` are the tokens of batches of several lengths, none where all are alike;
-    they run until as many in a row as ``until`` reserve nothing, if that is given.
-    The mean over the runs.
+    Of batches of several lengths, or of none where all are alike; they run until as
+    many in a row as ``until`` reserve nothing, if that is given. The mean over the
+    runs.
     """
     one = EagerCase.model_validate_json(case)
     try:
-        steps = _steps(one, mixed=any(runs))
+        steps = _steps(one, mixed=any(each.tokens for each in runs))
     except Unsupported:
         return None
+    equal = Batches((one.seq,) * STEPS)
     return fmean(
-        _kept(steps, each or (one.seq,) * STEPS, until, grows=grows) for each in runs
+        _kept(steps, each if each.tokens else equal, until, grows=grows)
+        for each in runs
     )
 
 
-def _kept(steps: Steps, batches: tuple[int, ...], until: int, *, grows: bool) -> int:
+def _kept(steps: Steps, batches: Batches, until: int, *, grows: bool) -> int:
     """Bytes that the allocator of one run has beside the tensors. [B]."""
     settings = Settings(expandable=grows)
     if until:
-        allocator = settle(steps, batches, until, settings)
+        allocator = settle(steps, batches.tokens, until, settings)
     else:
-        allocator = run(steps, batches, settings)
+        allocator = run(steps, batches.tokens, settings, batches.together)
     return allocator.peak_reserved - allocator.peak_allocated
 
 
@@ -145,7 +158,7 @@ def drawn(draws: Draws, tokens: int, sequences: int) -> tuple[int, ...]:
     return tokens, *(max(1, round(tokens * each / draws.longest)) for each in most)
 
 
-def orders(tokens: int, sequences: int) -> tuple[tuple[int, ...], ...]:
+def orders(tokens: int, sequences: int, accumulated: int = 1) -> tuple[Batches, ...]:
     """Lengths of batches that need new memory, in several orders of a run's texts.
 
     Lengths are spread evenly below a cut, and a batch is padded to the longest of its
@@ -155,17 +168,23 @@ def orders(tokens: int, sequences: int) -> tuple[tuple[int, ...], ...]:
     Args:
         tokens: Tokens of a batch at the cut. [token]
         sequences: Sequences of a batch. [1]
+        accumulated: Micro-batches of a step. [1]
 
     Returns:
-        Tokens of every such batch, for each order. [token]
+        Every such batch, for each order. [token]
 
     References:
         A. Renyi, "On the extreme elements of observations" (1962): ``ln n + 0.58``
         such of n draws; transformers data_collator.py, ``padding=True`` pads to the
-        longest.
+        longest; torch/optim/adamw.py makes the states in the first step, whose
+        micro-batches have by then cut the cache.
     """
     drawn = np.random.default_rng(SEED).random((ORDERS, BATCHES)) ** (1 / sequences)
     lengths = np.maximum(np.rint(tokens * drawn), 1).astype(int)
-    return tuple(
-        tuple(np.unique(np.maximum.accumulate(order)).tolist()) for order in lengths
-    )
+    return tuple(_records(order, accumulated) for order in lengths)
+
+
+def _records(order: npt.NDArray[np.int64], accumulated: int) -> Batches:
+    """Batches that are longer than all before them."""
+    longest, place = np.unique(np.maximum.accumulate(order), return_index=True)
+    return Batches(tuple(longest.tolist()), int((place < accumulated).sum()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,20 @@ class Steps:
     pairs: npt.NDArray[np.float64]
     marks: dict[str, int]
 
+    @cached_property
+    def repeats(self) -> bool:
+        """True if a second micro-batch frees all that it takes, and nothing else."""
+        part = self.part(STEP, self.marks["first"], self.marks["passes"])
+        left = set[int]()
+        for number, size in part:
+            if size:
+                left.add(number)
+            elif number not in left:
+                return False
+            else:
+                left.remove(number)
+        return not left and self.marks["first"] < self.marks["passes"]
+
     def part(self, length: int, start: int, end: int) -> Iterator[Event]:
         """Events of a part of the sequence at a length.
 
@@ -53,9 +68,14 @@ class Steps:
             Number and size of a storage, size 0 where it is freed. [B]
         """
         part = slice(start, end)
-        grown = (self.each[part] + self.pairs[part] * length) * length
-        sizes = np.rint(self.fixed[part] + grown).astype(np.int64).tolist()
+        # A text of one token has no next token: what is taken for it is empty.
+        taken = self._sizes(part, STEP) > 0
+        sizes = np.maximum(self._sizes(part, length), taken).tolist()
         yield from zip(self.numbers[part], sizes, strict=True)
+
+    def _sizes(self, part: slice, length: int) -> Sizes:
+        grown = (self.each[part] + self.pairs[part] * length) * length
+        return np.rint(self.fixed[part] + grown).astype(np.int64)
 
 
 def steps_of(case: EagerCase) -> Steps:
@@ -128,7 +148,10 @@ def _sizes(trace: Trace) -> Sizes:
 
 
 def run(
-    steps: Steps, lengths: Iterable[int], settings: Settings | None = None
+    steps: Steps,
+    lengths: Iterable[int],
+    settings: Settings | None = None,
+    together: int = 1,
 ) -> Allocator:
     """Run steps one after the other on one GPU.
 
@@ -136,6 +159,7 @@ def run(
         steps: The sequence. [steps]
         lengths: Tokens of the sequences of every step. [tokens]
         settings: Settings of the allocator. [settings]
+        together: Of the lengths, those that the first step accumulates. [1]
 
     Returns:
         The allocator after the last step, with its peaks. [allocator]
@@ -144,7 +168,7 @@ def run(
         OutOfMemoryError: When the device has no room.
     """
     allocator = Allocator(settings)
-    _feed(allocator, events(steps, lengths))
+    _feed(allocator, events(steps, lengths, together))
     return allocator
 
 
@@ -196,31 +220,43 @@ def _feed(allocator: Allocator, every: Iterable[Event]) -> None:
             allocator.give(live.pop(number))
 
 
-def events(steps: Steps, lengths: Iterable[int]) -> Iterator[Event]:
+def events(steps: Steps, lengths: Iterable[int], together: int = 1) -> Iterator[Event]:
     """All allocations and frees of a run.
 
-    The optimizer's states are made in the first step, after its backward.
+    The optimizer's states are made in the first step, after its last backward.
 
     Args:
         steps: The sequence. [steps]
         lengths: Tokens of the sequences of every step. [tokens]
+        together: Of the lengths, those that the first step accumulates; 1 where micro
+            batches leave more than gradients. [1]
 
     Yields:
         Number and size of a storage, size 0 where it is freed. [B]
     """
     marks, left = steps.marks, set[int]()
     yield from _kept(steps.part(0, 0, marks["model"]))
-    parts = [("states", "passes"), ("model", "states"), ("passes", "end")]
-    for length in lengths:
-        # Inputs of the step before go as its own come.
-        yield from ((number, 0) for number in left)
-        left = set[int]()
-        for start, end in parts:
+    together = together if steps.repeats else 1
+    for place, length in enumerate(lengths):
+        for start, end in _parts(place, together):
+            if start == "states":
+                # Inputs of the step before go as its own come.
+                yield from ((number, 0) for number in left)
+                left = set[int]()
             part = list(steps.part(length, marks[start], marks[end]))
             yield from part
             if start != "model":
                 _follow(left, part)
-        parts = [part for part in parts if part[0] != "model"]
+
+
+def _parts(place: int, together: int) -> tuple[tuple[str, str], ...]:
+    """Parts of the sequence that the length at a place of a run goes through."""
+    if place >= together:
+        return ("states", "passes"), ("passes", "end")
+    ends = (("model", "states"), ("passes", "end")) if place == together - 1 else ()
+    if together == 1:
+        return ("states", "passes"), *ends
+    return (("first", "passes") if place else ("states", "first")), *ends
 
 
 def _follow(left: set[int], part: Iterable[Event]) -> None:

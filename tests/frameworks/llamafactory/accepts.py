@@ -39,10 +39,16 @@ def answered(question: dict[str, Any]) -> dict[str, Any]:
         "stage": finetuning.stage,
         "micro_batch": training.per_device_train_batch_size,
         "grad_accum": training.gradient_accumulation_steps,
-        "length": data.cutoff_len,
+        # data/processor/supervised.py fills packs up to a token more.
+        "length": data.cutoff_len + (finetuning.stage == "sft" and data.packing),
         "packing": data.packing,
         "method": finetuning.finetuning_type,
         "rank": finetuning.lora_rank,
+        "projects": [
+            getattr(finetuning, f"{word}_rank")
+            for word in ("galore", "apollo")
+            if getattr(finetuning, f"use_{word}")
+        ],
         "bits": model.quantization_bit,
         "zero": ((training.deepspeed and question["ds_config.json"]) or {}).get(
             "zero_optimization"

@@ -23,7 +23,7 @@ from planner.models.asked import Asked
 from planner.models.layers.blocks import Moe
 from planner.models.layers.linears import linears
 from planner.specs.frameworks.lacks import Lack, Writer, no_reference, states_rows
-from planner.specs.training import FreezeSpec
+from planner.specs.training import PROJECTED, FreezeSpec
 
 GEMMS = {"qkv": ("qkv",), "proj": ("attention_out",), "fc1": ("fc1",), "fc2": ("fc2",)}
 """GEMMs of a block by the name that Megatron gives its linear layer. [text]"""
@@ -89,6 +89,8 @@ def _training(asked: Asked) -> Iterator[Lack]:
 def _optimizer(asked: Asked) -> Iterator[Lack]:
     name, where = asked.training.optimizer, "spec.training.optimizer"
     allowed = "adamw, adamw-8bit, sgd, sgd-momentum, adafactor"
+    if name in PROJECTED:
+        allowed += "; target llamafactory has it"
     if name not in OPTIMIZERS:
         yield Lack("no such optimizer", where, name, allowed)
     elif name in OF_BITSANDBYTES and name not in OVER_SHARDS and not deepspeed(asked):

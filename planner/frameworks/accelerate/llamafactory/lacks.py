@@ -17,7 +17,9 @@ from planner.specs.frameworks.lacks import (
     Writer,
     other_rows,
 )
+from planner.specs.training import PROJECTED
 
+OPTIMIZER = "spec.training.optimizer"
 PRECISIONS = ("bf16", "fp16")
 STORED = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 """Precision by the format that a model's config names. [text]"""
@@ -39,7 +41,11 @@ def llamafactory(asked: Asked) -> Iterator[Lack]:
         model/adapter.py (init_adapter), model/model_utils/attention.py and
         quantization.py; peft 0.18.1 mapping_func.py (autocast_adapter_dtype).
     """
-    yield from (lack for lack in accelerate(asked) if lack.field != RATIO_FIELD)
+    own = {RATIO_FIELD}
+    if asked.training.optimizer in PROJECTED:
+        own.add(OPTIMIZER)
+    yield from (lack for lack in accelerate(asked) if lack.field not in own)
+    yield from _projects(asked)
     yield from _rows(asked)
     yield from _model(asked)
     yield from _numbers(asked)
@@ -59,6 +65,13 @@ def _model(asked: Asked) -> Iterator[Lack]:
     if asked.model.expert_parameters:
         what = "routed experts are priced as later transformers run them"
         yield Lack(what, "spec.model", asked.model_type, "a dense model")
+
+
+def _projects(asked: Asked) -> Iterator[Lack]:
+    name = asked.training.optimizer
+    if name in PROJECTED and deepspeed(asked):
+        what = "GaLore and APOLLO go with no DeepSpeed"
+        yield Lack(what, OPTIMIZER, name, "stack hf-bf16, hf-fsdp2 or hf-amp")
 
 
 def _rows(asked: Asked) -> Iterator[Lack]:

@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from planner.errors import BadInputError
-from planner.frameworks.accelerate.launch.files import Found, found, parsed
+from planner.frameworks.accelerate.launch.files import Found, found, parsed, whole
 from planner.frameworks.accelerate.launch.known import keys
 from planner.frameworks.accelerate.launch.reader import reading_of
 from planner.frameworks.accelerate.launch.trainer import true
+from planner.frameworks.accelerate.llamafactory import projected
 from planner.frameworks.accelerate.llamafactory.known import (
     arguments,
     unknown_arguments,
@@ -29,22 +30,26 @@ MARKS = frozenset(
     }
 )
 """Arguments that mark LLaMA-Factory's YAML, which has at least one. [text]"""
-READ = MARKS | {
-    "additional_target",
-    "double_quantization",
-    "lora_alpha",
-    "lora_dropout",
-    "lora_rank",
-    "loraplus_lr_ratio",
-    "neat_packing",
-    "packing",
-    "quantization_method",
-    "quantization_type",
-    "stage",
-    "use_dora",
-    "use_reentrant_gc",
-    "use_rslora",
-}
+READ = (
+    projected.READ
+    | MARKS
+    | {
+        "additional_target",
+        "double_quantization",
+        "lora_alpha",
+        "lora_dropout",
+        "lora_rank",
+        "loraplus_lr_ratio",
+        "neat_packing",
+        "packing",
+        "quantization_method",
+        "quantization_type",
+        "stage",
+        "use_dora",
+        "use_reentrant_gc",
+        "use_rslora",
+    }
+)
 """Arguments that a layout, a training block or a stack is read from. [text]"""
 UNPRICED = frozenset(
     {
@@ -57,9 +62,7 @@ UNPRICED = frozenset(
         "upcast_layernorm",
         "upcast_lmhead_output",
         "use_adam_mini",
-        "use_apollo",
         "use_badam",
-        "use_galore",
         "use_hyper_parallel",
         "use_kt",
         "use_llama_pro",
@@ -112,10 +115,14 @@ def read(files: Mapping[str, str]) -> Reading:
     reading = reading_of(_translated(given, others, name), "llamafactory")
     return replace(
         reading,
-        training={**reading.training, **_rows(given)},
+        training={
+            **reading.training,
+            **_rows(given),
+            **_projects(given, name),
+        },
         named=str(given.get("model_name_or_path", "")),
         ignored=(*reading.ignored, *_ignored(given)),
-        unknown=(*reading.unknown, *_unknown(given)),
+        unknown=(*reading.unknown, *_unknown(given), *_unpriced(given)),
     )
 
 
@@ -151,7 +158,7 @@ def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:
         others,
         places=places,
         training=training | {"gradient_checkpointing": on},
-        run=_run(given, by_deepspeed=bool(others.zero)),
+        run=_run(given, name, by_deepspeed=bool(others.zero)),
         name=name,
     )
 
@@ -164,10 +171,10 @@ def _autocast(given: Mapping[str, Any]) -> dict[str, str]:
     )
 
 
-def _run(given: Mapping[str, Any], *, by_deepspeed: bool) -> dict[str, Any]:
+def _run(given: Mapping[str, Any], name: str, *, by_deepspeed: bool) -> dict[str, Any]:
     """run.yaml of the same run."""
     its: dict[str, Any] = {
-        "seq_len": given["cutoff_len"],
+        "seq_len": _length(given, name),
         "weights": _weights(given),
         "attention": ATTENTIONS.get(str(given.get("flash_attn")), "sdpa"),
     }
@@ -176,6 +183,16 @@ def _run(given: Mapping[str, Any], *, by_deepspeed: bool) -> dict[str, Any]:
     its["adapters"] = _adapters(given)
     its["adapters_in_fp32"] = not by_deepspeed
     return its | ({"quantization": bits} if (bits := _quantized(given)) else {})
+
+
+def _length(given: Mapping[str, Any], name: str) -> int:
+    """Tokens of a row: packing that is asked for shortens those of stage pt by one.
+
+    Source: LLaMA-Factory 0.9.5 hparams/data_args.py takes one off cutoff_len;
+    data/processor/supervised.py fills rows up to one more, pretrain.py does not.
+    """
+    shorter = given["stage"] == "pt" and true(given.get("packing"))
+    return whole(given, "cutoff_len", name, least=1 + shorter) - shorter
 
 
 def _weights(given: Mapping[str, Any]) -> str:
@@ -234,3 +251,26 @@ def _unknown(given: Mapping[str, Any]) -> Iterator[str]:
         yield f"quantization_bit {given['quantization_bit']}: not priced"
     if given.get("quantization_method", "bnb") != "bnb":
         yield f"quantization_method {given['quantization_method']}: priced as bnb"
+
+
+def _projects(given: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Optimizer and rank of gradients that are projected; empty without."""
+    for ours, word in projected.WORDS.items():
+        if true(given.get(f"use_{word}")):
+            rank = whole(given, f"{word}_rank", name, projected.RANK)
+            return {"optimizer": ours, "projection_rank": rank}
+    return {}
+
+
+def _unpriced(given: Mapping[str, Any]) -> Iterator[str]:
+    """Settings of projected gradients that are not priced."""
+    for word in projected.WORDS.values():
+        if not true(given.get(f"use_{word}")):
+            continue
+        optim = given.get("optim", projected.OPTIM)
+        if optim != projected.OPTIM:
+            yield f"optim {optim} under use_{word}: priced as {projected.OPTIM}"
+        if (target := given.get(f"{word}_target", "all")) != "all":
+            yield f"{word}_target {target}: priced as all"
+        if true(given.get(f"{word}_layerwise")):
+            yield f"{word}_layerwise: priced as one step over all layers"

@@ -16,6 +16,7 @@ from planner.frameworks.accelerate.launch.plan import (
 )
 from planner.frameworks.accelerate.launch.writer import environment
 from planner.frameworks.accelerate.launch.zero import zero
+from planner.frameworks.accelerate.llamafactory import projected
 from planner.frameworks.accelerate.llamafactory.known import (
     ACCELERATE,
     DEEPSPEED,
@@ -113,15 +114,19 @@ def arguments(brief: Brief) -> dict[str, Any]:
         "disable_gradient_checkpointing": recompute(brief.layout) != "full",
         "use_reentrant_gc": False,
         "cutoff_len": brief.training.seq_len,
-        "packing": neat or not stated,
     }
+    if stated:
+        # Stage pt packs unless told, and a token is taken off cutoff_len where told:
+        # stage sft fills its rows up to it again, stage pt does not.
+        found["packing"] = neat
     if neat:
         found["neat_packing"] = True
     if brief.weights:
         found["model_name_or_path"] = brief.weights
     if deepspeed(brief):
         found["deepspeed"] = DS_FILE
-    return found | _adapters(brief) | _quantized(brief) | _trainer(brief)
+    found |= _adapters(brief) | _quantized(brief) | _trainer(brief)
+    return found | projected.written(brief.training)
 
 
 def _pure(brief: Brief) -> bool:
@@ -178,8 +183,12 @@ def _versions(brief: Brief) -> Iterator[str]:
     if deepspeed(brief):
         yield f"deepspeed=={DEEPSPEED}"
     words = str(of_trainer(brief)["optim"])
-    if brief.training.method == "qlora" or "bnb" in words or "paged" in words:
+    package = projected.PACKAGES.get(brief.training.optimizer)
+    quantized = brief.training.method == "qlora"
+    if quantized or "bnb" in words or "paged" in words or package:
         yield "bitsandbytes==0.50.2"
+    if package:
+        yield package
     if attention(brief) == "flash_attention_2":
         yield "flash-attn"
 

@@ -70,12 +70,58 @@ def test_adapters_reserve_what_the_allocator_does(allocator: str, zero: int) -> 
 
 def test_batches_that_need_new_memory_are_longer_than_all_before_them() -> None:
     """Of 1,000 draws 7.5 are; the longest of several lies nearer to the cut."""
-    alone, several = orders(10**6, 1), orders(10**6, 8)
+    alone, several = (
+        [each.tokens for each in orders(10**6, sequences)] for sequences in (1, 8)
+    )
     assert all(sorted(set(order)) == list(order) for order in alone)
     assert 5 < fmean(map(len, alone)) < 10
     assert min(order[-1] for order in alone) > 0.99e6
     assert fmean(order[0] for order in several) > fmean(order[0] for order in alone)
-    assert orders(1, 1) == ((1,),) * len(alone)
+    assert [each.tokens for each in orders(1, 1)] == [(1,)] * len(alone)
+
+
+def test_the_first_step_has_the_longest_of_its_own_batches() -> None:
+    """Of 16 draws 3.4 are longer than all before them."""
+    each, all_of = orders(10**6, 1), orders(10**6, 1, accumulated=16)
+    assert [one.tokens for one in each] == [one.tokens for one in all_of]
+    assert {one.together for one in each} == {1}
+    assert 2 < fmean(one.together for one in all_of) < 5
+
+
+def full(**fields: Any) -> EagerCase:
+    """Two micro-batches of a step in which all weights train."""
+    given = {"model": MODEL, "layers": 4, "seq": 512, "ga": 2, "optimizer": "adamw"}
+    return EagerCase.model_validate(given | {"recompute": "full"} | fields)
+
+
+def test_states_are_made_in_what_the_first_step_leaves_free() -> None:
+    """As all batches of a step are run, of which the three longest are replayed.
+
+    Made after the first batch, the states would need memory of their own.
+    """
+    steps, lengths = steps_of(full()), [300, 200, 400, 250, 350, 1500, 900, 1000]
+    every = run(steps, [*lengths, 1600], together=len(lengths)).peak_reserved
+    few = run(steps, [300, 400, 1500, 1600], together=3).peak_reserved
+    early = run(steps, [300, 400, 1500, 1600]).peak_reserved
+    assert abs(few - every) < 0.03 * every
+    assert early > few + 2**28
+
+
+def test_outputs_that_stay_into_the_next_batch_keep_steps_apart() -> None:
+    """What a batch frees of the one before cannot be replayed several times."""
+    steps = steps_of(full(keep_outputs=True))
+    assert not steps.repeats
+    assert steps_of(full()).repeats
+    apart, together = (
+        run(steps, [300, 400, 500], together=n).peak_reserved for n in (1, 2)
+    )
+    assert apart == together
+
+
+def test_a_text_of_one_token_has_no_next_one() -> None:
+    """Its logits are empty, which frees nothing."""
+    steps = steps_of(full(loss="upcast", ga=1))
+    assert run(steps, [1, 300]).peak_reserved >= run(steps, [300]).peak_reserved
 
 
 def test_batches_no_longer_than_one_before_reserve_nothing() -> None:

@@ -115,6 +115,12 @@ def test_the_parser_refuses_other_words() -> None:
             "spec.training.lora.precision",
         ),
         (1, {}, {"training": ADAPTERS, "stack": {"name": "hf-amp"}}, "spec.stack"),
+        (
+            2,
+            {"zero_stage": 2},
+            {"training": {"optimizer": "galore-adamw"}, "stack": DEEPSPEED},
+            "spec.training.optimizer",
+        ),
         (1, {}, {"stack": {"loss": "liger"}}, "spec.stack.loss"),
         (1, {}, {"stack": {"loss": "chunked"}}, "spec.stack.loss"),
         (1, {"offload": {"activations": 1.0}}, {}, "layout.offload"),
@@ -252,6 +258,54 @@ def test_what_changes_the_price_and_is_not_read_is_told() -> None:
     for name in ("use_unsloth", "use_badam", "lora_r", "stage dpo", "method hqq"):
         assert name in told
     assert "shift_attn" not in told
+
+
+@pytest.mark.parametrize(
+    ("told", "tokens"),
+    [
+        ({"stage": "pt"}, 768),
+        ({"stage": "pt", "packing": True}, 767),
+        ({"stage": "sft", "packing": True}, 768),
+        ({"stage": "sft", "packing": True, "neat_packing": True}, 768),
+    ],
+)
+def test_packing_that_is_asked_for_shortens_rows_of_pre_training(
+    told: dict[str, Any], tokens: int
+) -> None:
+    """As its processors cut a stream of texts, which the frameworks' suite runs."""
+    given = {"finetuning_type": "full", "cutoff_len": 768} | told
+    reading = read({"train.yaml": yaml.safe_dump(given)})
+    assert reading.training["seq_len"] == tokens
+
+
+@pytest.mark.parametrize("word", ["galore", "apollo"])
+def test_projected_gradients_are_written_and_read_back(
+    word: str, tmp_path: Path
+) -> None:
+    training = {"optimizer": f"{word}-adamw", "projection_rank": 8}
+    plan = plan_of(1, {}, training=training, stack={"name": "hf-bf16"})
+    found = filed(plan, tmp_path)
+    told = {"optim": "adamw_torch", f"use_{word}": True, f"{word}_rank": 8}
+    assert told.items() <= train(found).items()
+    reading = read(files_of(found))
+    assert training.items() <= reading.training.items()
+    assert reading.unknown == ()
+    readme = next(file for file in emit(found, "llamafactory") if file.name == README)
+    assert f"{word}-torch" in readme.text
+    with pytest.raises(UnsupportedPlanError, match="target llamafactory has it"):
+        emit(found, "accelerate")
+
+
+def test_projections_that_are_priced_otherwise_are_told() -> None:
+    given = {"finetuning_type": "full", "use_galore": True, "galore_layerwise": True}
+    given |= {"galore_target": "q_proj", "optim": "adamw_8bit"}
+    reading = read({"train.yaml": yaml.safe_dump(given)})
+    assert reading.training["projection_rank"] == 16
+    assert [told.split(":")[0] for told in reading.unknown] == [
+        "optim adamw_8bit under use_galore",
+        "galore_target q_proj",
+        "galore_layerwise",
+    ]
 
 
 def test_a_file_of_a_trainer_alone_stays_accelerates() -> None:

@@ -1,0 +1,45 @@
+"""GaLore and APOLLO, Adam on projected gradients, in LLaMA-Factory's words."""
+
+from typing import Any
+
+from planner.specs.training import TrainingSpec
+
+WORDS = {"galore-adamw": "galore", "apollo-adamw": "apollo"}
+"""Word of an optimizer that starts its arguments, by the planner's name. [text]"""
+PACKAGES = {"galore-adamw": "galore-torch==1.0", "apollo-adamw": "apollo-torch==1.0.3"}
+"""Package that has an optimizer; both import bitsandbytes. [text]"""
+OPTIM = "adamw_torch"
+"""TrainingArguments.optim that both are made for. [text]"""
+_ENDS = ("rank", "target", "layerwise")
+RANK = 16
+"""Rank where a file gives none, hparams/finetuning_args.py. [1]"""
+READ = frozenset(
+    name
+    for word in WORDS.values()
+    for name in (f"use_{word}", *(f"{word}_{end}" for end in _ENDS))
+)
+"""Arguments that an optimizer is read from. [text]"""
+
+
+def written(training: TrainingSpec) -> dict[str, Any]:
+    """Arguments of a projecting optimizer, over the matrices of all layers.
+
+    Args:
+        training: The training block. [-]
+
+    Returns:
+        Values by argument; empty for other optimizers. [-]
+
+    References:
+        LLaMA-Factory 0.9.5 train/trainer_utils.py, _create_galore_optimizer and
+        _create_apollo_optimizer: `all` leaves out embedding and head.
+    """
+    word = WORDS.get(training.optimizer)
+    if word is None:
+        return {}
+    return {
+        "optim": OPTIM,
+        f"use_{word}": True,
+        f"{word}_target": "all",
+        f"{word}_rank": training.projection_rank,
+    }
