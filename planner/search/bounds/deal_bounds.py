@@ -120,7 +120,7 @@ def _most(columns: list[Columns], at: Ints, rank: int, pool: Ints) -> Floats:
 
 
 def pooled_loads(table: CostTable, space: Space) -> tuple[Floats, Floats]:
-    """What the layers of a rank add to a step, by pool, and what is there before.
+    """Loads that a rank's layers add to a step, by pool, and what is there before.
 
     Under 1F1B the first micro-batch goes through all p ranks and back. A rank has at
     most p forwards before its first backward, so that afterwards m - 1 backwards and at
@@ -151,7 +151,7 @@ def pooled_loads(table: CostTable, space: Space) -> tuple[Floats, Floats]:
 
 
 def _load(table: CostTable, kind: int, space: Space, plain: Mask) -> Floats:
-    """What a layer adds to the step of its rank. [ns], shape (candidates,)."""
+    """Load of one layer on the step of its rank. [ns], shape (candidates,)."""
     m = table.meshes.micro_batches[space.mesh]
     fewer = np.maximum(m - table.meshes.pp[space.mesh], 0)
     ahead, behind = (
