@@ -6,6 +6,7 @@ every split at once.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from planner.pipeline.splits import (
     splits_backward,
 )
 from planner.schedules.simulator import Path
-from planner.specs.table import EndCosts, StageCosts
+from planner.specs.table import StageCosts
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,74 @@ class Lines:
         return tuple(map(Linear, constants, self.factors))
 
 
-def _end_value(end: EndCosts, weights: Counts) -> Counts:
+class LayerTimes(NamedTuple):
+    """Times of layers, of several problems with two more axes in front. [ns]."""
+
+    forward: Counts
+    """By kind and menu entry, as the backward; the others by kind. [ns]"""
+    backward: Counts
+    gather: Counts
+    scatter: Counts
+    optimizer: Counts
+    weight: Counts
+
+    @classmethod
+    def of(cls, costs: StageCosts) -> "LayerTimes":
+        """The times of one problem.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            Arrays of shape (kinds, menu) and (kinds,).
+        """
+        kinds = costs.layers
+        return cls(
+            *(
+                np.array([getattr(kind, name) for kind in kinds], dtype=np.int64)
+                for name in cls._fields
+            )
+        )
+
+
+class StepTimes(NamedTuple):
+    """All times that lengths of paths are made of, of one problem or of several.
+
+    Of several problems of one shape each array has the problems in front.
+    """
+
+    layers: LayerTimes
+    embedding: Counts
+    """Forward, backward, gather, scatter, optimizer and weight gradients. [ns]"""
+    head: Counts
+    edges: tuple[Counts, Counts]
+    """First gather and last reduce-scatter by stage. [ns]"""
+    p2p: Counts | int
+    """Transfer of an activation. [ns]"""
+    overhead: int
+    """Host work of a step. [ns]"""
+
+    @classmethod
+    def of(cls, costs: StageCosts) -> "StepTimes":
+        """The times of one problem.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            Its times.
+        """
+        embedding, head = (
+            np.array([getattr(end, name) for name in LayerTimes._fields])
+            for end in (costs.embedding, costs.head)
+        )
+        layers, edges = LayerTimes.of(costs), edge_times(costs)
+        return cls(layers, embedding, head, edges, costs.p2p, costs.overhead)
+
+
+def _end_value(end: Counts, weights: Counts) -> Counts:
     """Lengths that one end adds, given how often its slots are on each path."""
-    passes = end.forward, end.backward
-    terms = (*passes, end.gather, end.scatter, end.optimizer, end.weight)
-    value: Counts = weights @ np.array(terms, dtype=np.int64)
+    value: Counts = (weights * end).sum(axis=1)
     return value
 
 
@@ -103,53 +167,75 @@ def path_lines(costs: StageCosts, counts: Counts, p2p: Counts) -> Lines:
     Returns:
         One line a path. [ns], shape (paths,)
     """
-    s, copies = costs.stages, costs.copies
-    edge = 7 * s * copies
-    slots = counts[:, :edge].reshape(-1, 7, copies, s).sum(axis=2)
-    optimizers = counts[:, edge : edge + costs.pp]
-    updates = optimizers[:, rank_by_stage(costs)].reshape(-1, copies, s).sum(axis=1)
-    # W comes on top of B, from which its time was taken
-    apart = (slots[:, 2] - slots[:, 1]) * splits_backward(costs)
-    factors = _hosted_factors(costs, slots, updates, apart)
-    constants = p2p * costs.p2p + optimizers.sum(axis=1) * costs.overhead
-    for stage, end in ((0, costs.embedding), (-1, costs.head)):
-        passed = [*slots[:, (0, 1, 3, 4), stage].T, updates[:, stage], apart[:, stage]]
-        constants = constants + _end_value(end, np.stack(passed, axis=1))
-    for slot, times in zip((5, 6), edge_times(costs), strict=True):
-        constants = constants + slots[:, slot] @ times
-    return Lines(constants, factors)
-
-
-def _hosted_factors(
-    costs: StageCosts, slots: Counts, updates: Counts, apart: Counts
-) -> Counts:
-    """Length of every path per layer, each stage by its own pool. [ns]."""
+    lines = lines_at(costs, StepTimes.of(costs), counts, p2p)
     if not costs.hosts:
-        return _layer_factors(costs, slots, updates, apart)
-    every = np.array([_layer_factors(h, slots, updates, apart) for h in costs.hosts])
+        return lines
+    passes = _Passes.of(costs, counts)
+    every = np.array([passes.factors(LayerTimes.of(host)) for host in costs.hosts])
     chosen: Counts = every[pool_of_stage(costs), :, np.arange(costs.stages)]
-    return np.ascontiguousarray(chosen.swapaxes(0, 1))
+    return Lines(lines.constants, np.ascontiguousarray(chosen.swapaxes(0, 1)))
 
 
-def _layer_factors(
-    costs: StageCosts, slots: Counts, updates: Counts, apart: Counts
-) -> Counts:
-    """Length of every path per layer, shape (paths, stages, kinds, menu). [ns]."""
-    kinds = costs.layers
-    ahead = np.array([kind.forward for kind in kinds], dtype=np.int64)
-    behind = np.array([kind.backward for kind in kinds], dtype=np.int64)
-    fixed = sum(
-        weight[:, :, None] * np.array(terms, dtype=np.int64)
-        for weight, terms in (
-            (slots[:, 3], [kind.gather for kind in kinds]),
-            (slots[:, 4], [kind.scatter for kind in kinds]),
-            (updates, [kind.optimizer for kind in kinds]),
-            (apart, [kind.weight for kind in kinds]),
+def lines_at(costs: StageCosts, times: StepTimes, counts: Counts, p2p: Counts) -> Lines:
+    """Lengths of paths at given times: several paths at one's, or one at several.
+
+    Args:
+        costs: An inner problem of the shape, whose own times do not count.
+        times: Times of one problem, or of several on one pool.
+        counts: Counts of each slot on each path. [1], shape (paths, slots)
+        p2p: Transfers on each path. [1], shape (paths,)
+
+    Returns:
+        One line a path, or a problem. [ns]
+    """
+    passes = _Passes.of(costs, counts)
+    slots, updates = passes.slots, passes.updates
+    constants = p2p * times.p2p + passes.optimizers.sum(axis=1) * times.overhead
+    for stage, end in ((0, times.embedding), (-1, times.head)):
+        passed = [
+            *slots[:, (0, 1, 3, 4), stage].T,
+            updates[:, stage],
+            passes.apart[:, stage],
+        ]
+        constants = constants + _end_value(end, np.stack(passed, axis=1))
+    for slot, edge in zip((5, 6), times.edges, strict=True):
+        constants = constants + (slots[:, slot] * edge).sum(axis=1)
+    return Lines(constants, passes.factors(times.layers))
+
+
+class _Passes(NamedTuple):
+    """Times that paths pass the operations of every stage. [1], shape (paths, ...)."""
+
+    slots: Counts
+    optimizers: Counts
+    updates: Counts
+    apart: Counts
+    """Weight gradients on top of backwards, from which their time was taken."""
+
+    @classmethod
+    def of(cls, costs: StageCosts, counts: Counts) -> "_Passes":
+        s, copies = costs.stages, costs.copies
+        edge = 7 * s * copies
+        slots = counts[:, :edge].reshape(-1, 7, copies, s).sum(axis=2)
+        optimizers = counts[:, edge : edge + costs.pp]
+        of_stage = optimizers[:, rank_by_stage(costs)].reshape(-1, copies, s)
+        apart = (slots[:, 2] - slots[:, 1]) * splits_backward(costs)
+        return cls(slots, optimizers, of_stage.sum(axis=1), apart)
+
+    def factors(self, times: LayerTimes) -> Counts:
+        """Length per layer, shape (lines, stages, kinds, menu). [ns]."""
+        fixed = sum(
+            weight[:, :, None] * each
+            for weight, each in (
+                (self.slots[:, 3], times.gather),
+                (self.slots[:, 4], times.scatter),
+                (self.updates, times.optimizer),
+                (self.apart, times.weight),
+            )
         )
-    )
-    factors: Counts = (
-        slots[:, 0, :, None, None] * ahead
-        + slots[:, 1, :, None, None] * behind
-        + np.asarray(fixed)[..., None]
-    )
-    return factors
+        factors: Counts = (
+            self.slots[:, 0, :, None, None] * times.forward
+            + self.slots[:, 1, :, None, None] * times.backward
+            + np.asarray(fixed)[..., None]
+        )
+        return factors

@@ -1,6 +1,6 @@
 """Inner problems of candidates, priced a block of candidates at a time."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from planner.cost.meshes import Ints
 from planner.cost.pricing import Pricing
@@ -11,6 +11,8 @@ from planner.specs.table import StageCosts
 
 BLOCK = 1024
 """Candidates whose meshes are priced at once. [1]"""
+MOST_BLOCKS = 100
+"""Blocks that are kept priced. [1]"""
 
 
 def stage_costs(
@@ -43,7 +45,7 @@ def stage_costs(
 
 @dataclass
 class PricedInOrder:
-    """Candidates that are asked for in one order, and priced ahead in that order.
+    """Candidates that are asked for about in one order, priced ahead in that order.
 
     The table of a whole space would hold a thousand times as much as is ever looked at.
     """
@@ -52,9 +54,35 @@ class PricedInOrder:
     space: Space
     order: Ints
     """Candidates, the first to be asked for first. [1]"""
-    _at: int = -1
-    _table: CostTable | None = None
-    _part: Space | None = None
+    size: int = BLOCK
+    """Candidates whose meshes are priced at once. [1]"""
+    known: dict[int, tuple[Space, CostTable]] = field(default_factory=dict)
+    """Blocks priced, the latest last."""
+
+    def end(self, place: int) -> int:
+        """Place behind the block of a place. [1]."""
+        return (place // self.size + 1) * self.size
+
+    def block(self, place: int) -> tuple[Space, CostTable]:
+        """The candidates that are priced with that at a place.
+
+        Args:
+            place: Index into the order. [1]
+
+        Returns:
+            The candidates of the block in order, and the table of their meshes.
+        """
+        at = place // self.size
+        found = self.known.pop(at, None) or self._price(at)
+        self.known[at] = found
+        if len(self.known) > MOST_BLOCKS:
+            del self.known[next(iter(self.known))]
+        return found
+
+    def _price(self, at: int) -> tuple[Space, CostTable]:
+        some = self.order[at * self.size : (at + 1) * self.size]
+        part = self.space.take(some).on_own_meshes()
+        return part, price_meshes(self.workload, part.meshes, self.space.recompute)
 
     def costs(self, place: int) -> StageCosts:
         """Inner problem of the candidate at a place of the order.
@@ -65,12 +93,5 @@ class PricedInOrder:
         Returns:
             The integers that solver and simulator share.
         """
-        if self._at != place // BLOCK:
-            self._at = place // BLOCK
-            some = self.order[self._at * BLOCK : (self._at + 1) * BLOCK]
-            self._part = self.space.take(some).on_own_meshes()
-            self._table = price_meshes(
-                self.workload, self._part.meshes, self.space.recompute
-            )
-        assert self._part is not None
-        return stage_costs(self.workload, self._part, place % BLOCK, self._table)
+        part, table = self.block(place)
+        return stage_costs(self.workload, part, place % self.size, table)

@@ -12,14 +12,14 @@ from planner.search.aims.amounts import aimed
 from planner.search.bounds.bounds import Relaxation, relax
 from planner.search.bounds.known_bounds import KnownBounds
 from planner.search.bounds.memory_bounds import cannot_fit
-from planner.search.bounds.paths import ShapePaths
+from planner.search.bounds.paths import Shape, ShapePaths, shape_of
 from planner.search.candidate import CandidateWork
 from planner.search.first_tier import BY_BOUND, NO_FIT, first_tier
 from planner.search.incumbents import Found, Incumbents, degrees, layout_fields
 from planner.search.mesh_answer import MeshAnswer, Outcome, answered_exactly
 from planner.search.outcome import SearchOutcome
-from planner.search.priced import PricedInOrder
 from planner.search.stop import Stop
+from planner.search.waiting import Waiting
 from planner.specs.table import StageCosts
 
 __all__ = ["BY_BOUND", "NO_FIT", "BestFirst"]
@@ -35,6 +35,8 @@ OUT_OF_WORK = "not visited: work limit"
 PRICED, STEP, SOLVER = 0.015, 20.0, 500.0
 """Work of pricing a mesh, of a step of the third tier, and of a unit of deterministic
 solver time. A visit of the second tier is 1. [1]"""
+LEARNERS = 4
+"""Candidates of a shape that are refined before one takes a step that teaches. [1]"""
 NEAR = 0.1
 """Share above the best step, up to which plans are returned beside the list. [1]"""
 
@@ -71,7 +73,8 @@ class BestFirst:
         self.work: dict[int, CandidateWork] = {}
         self.twins: dict[tuple[StageCosts, tuple[int, ...]], CandidateWork] = {}
         self.paths = paths or ShapePaths()
-        self.solved, self.at = 0, 0
+        self.solved = 0
+        self.untaught: Counter[Shape] = Counter()
         self.open_bound = float("inf")
         self.stopped = ""
         with self._clocked():
@@ -83,7 +86,7 @@ class BestFirst:
         self.offset = first.offset
         self.counted, self.declared = first.counted, first.declared
         self.unseen_s, self.cut_short = first.unseen_s, first.stopped
-        self.priced = PricedInOrder(workload, self.space, self.order)
+        self.waiting = Waiting(workload, first, self.paths)
         self.worked = PRICED * first.meshes
 
     @contextmanager
@@ -96,7 +99,7 @@ class BestFirst:
     @property
     def left(self) -> int:
         """Candidates that are not settled. [1]."""
-        return len(self.order) - self.at + len(self.refined)
+        return len(self.waiting) + len(self.refined)
 
     def next_bound(self) -> float:
         """Lower bound on the candidates still to be visited; inf without any. [s]."""
@@ -114,8 +117,9 @@ class BestFirst:
         with self._clocked():
             self.worked += 1
             if self._refined_bound() > self._first_bound():
-                self.at += 1
-                self._refine(self.at - 1)
+                place = self.waiting.next(self.incumbents.threshold())
+                if place is not None:
+                    self._refine(place)
                 return 1
             bound, candidate = self._pick()
             work = self.work.get(candidate)
@@ -130,9 +134,7 @@ class BestFirst:
         return self.refined[0][0] if self.refined else float("inf")
 
     def _first_bound(self) -> float:
-        if self.at >= len(self.order):
-            return float("inf")
-        return float(self.bounds[self.order[self.at]])
+        return self.waiting.bound()
 
     def _key(self, candidate: int) -> tuple[int, ...]:
         row, menu = int(self.space.mesh[candidate]), int(self.space.menu[candidate])
@@ -160,7 +162,7 @@ class BestFirst:
         first = float(self.bounds[candidate])
         if not self._matters(candidate, first, BY_BOUND):
             return
-        costs = self.priced.costs(place)
+        costs = self.waiting.costs(place)
         if cannot_fit(costs):
             self.counted[NO_FIT] += 1
             return
@@ -174,6 +176,18 @@ class BestFirst:
         if self._push(candidate, relaxed.bound) <= limit:
             self.work[candidate] = self._begin(candidate, costs, relaxed)
             self._record(candidate, costs, self.work[candidate].last)
+            self._teach(candidate)
+
+    def _teach(self, candidate: int) -> None:
+        """Take the first step of a candidate at once, where many may learn from it."""
+        work = self.work[candidate]
+        shape = shape_of(work.costs)
+        self.untaught[shape] += 1
+        if self.paths.lessons(work.costs) and self.untaught[shape] < LEARNERS:
+            return
+        self.untaught[shape] = 0
+        self._advance(candidate, work)
+        self._record(candidate, work.costs, work.last)
 
     def _begin(
         self, candidate: int, costs: StageCosts, relaxed: Relaxation
@@ -232,13 +246,8 @@ class BestFirst:
             self.work.pop(candidate, None)
             return
         work = self.work[candidate]
-        seen, spent = work.solver is not None, work.spent
         if work.open and self._seconds(candidate, work.bound) <= bound:
-            limit = self.incumbents.threshold(self._key(candidate))
-            goal = self._nanoseconds(self.incumbents.best_s, candidate)
-            work.advance(self._nanoseconds(limit, candidate), goal)
-        self.solved += work.solver is not None and not seen
-        self.worked += STEP + SOLVER * (work.spent - spent)
+            self._advance(candidate, work)
         answer = work.last
         self._record(candidate, work.costs, answer)
         if work.open:
@@ -248,6 +257,15 @@ class BestFirst:
         if answer.outcome is Outcome.OPEN:
             seconds = self._seconds(candidate, answer.bound)
             self.open_bound = min(self.open_bound, seconds)
+
+    def _advance(self, candidate: int, work: CandidateWork) -> None:
+        """Do the next step of a candidate."""
+        seen, spent = work.solver is not None, work.spent
+        limit = self.incumbents.threshold(self._key(candidate))
+        goal = self._nanoseconds(self.incumbents.best_s, candidate)
+        work.advance(self._nanoseconds(limit, candidate), goal)
+        self.solved += work.solver is not None and not seen
+        self.worked += STEP + SOLVER * (work.spent - spent)
 
     def _record(self, candidate: int, costs: StageCosts, answer: MeshAnswer) -> None:
         """Count what an answer rules out; list its plan where that changes the list."""

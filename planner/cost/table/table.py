@@ -167,8 +167,8 @@ class CostTable:
             last_scatter=int(self.last_scatter[row]),
             p2p=int(self.p2p[row]),
             scatter_every=int(self.scatter_every[row]),
-            overlap_gather=bool(self._overlaps[0][row]),
-            overlap_scatter=bool(self._overlaps[1][row]),
+            overlap_gather=bool(self.overlaps[0][row]),
+            overlap_scatter=bool(self.overlaps[1][row]),
             budget=int(self.budget[row]),
             slowdown=float(self.slowdown[row]),
             overhead=self.overhead,
@@ -192,7 +192,7 @@ class CostTable:
         return self.known[key]
 
     @cached_property
-    def _overlaps(self) -> tuple[Mask, Mask]:
+    def overlaps(self) -> tuple[Mask, Mask]:
         """Tell where gathers, reduce-scatters run beside compute. shape (meshes,)."""
         gathers = self.workload.takes("overlap_param_gather", self.meshes)
         return gathers, self.workload.takes("overlap_grad_reduce", self.meshes)

@@ -12,9 +12,10 @@ from planner.cost.meshes import Floats, Ints
 from planner.cost.reach import Mask
 from planner.cost.table.table import CostTable
 from planner.pipeline.linear import Linear, path_lines
+from planner.pipeline.path_columns import PathColumns
 from planner.search.bounds.columns import Columns, Folds, columns_of, most_on_rank
 from planner.search.bounds.least import least_values
-from planner.search.bounds.paths import PathColumns, ShapePaths
+from planner.search.bounds.paths import ShapePaths
 from planner.search.bounds.pool_bounds import weighted
 from planner.search.bounds.rank_load_bounds import (
     cases_of,
@@ -172,7 +173,7 @@ def relax(
         The bound and the path inequalities, none where the bound is enough. [ns]
     """
     paths = paths or ShapePaths()
-    if hopeless is not None:
+    if hopeless is not None and not paths.knows(costs):
         bound = max(path_bounds(costs, paths.of_work(costs), hopeless))
         if bound > hopeless:
             return Relaxation(bound, ())

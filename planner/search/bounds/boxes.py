@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.cost.meshes import Ints
-from planner.cost.reach import Mask
+from planner.cost.reach import Mask, reach_of
 from planner.pipeline.linear import Lines
 from planner.pipeline.splits import stages_by_rank
 from planner.search.bounds.memory_bounds import most_layers
@@ -108,17 +108,20 @@ def stages_decide(costs: StageCosts) -> bool:
         costs: The inner problem.
 
     Returns:
-        True with one kind of layer, one entry of the menu and one copy of the model.
+        True with one entry of the menu and one copy of the model: layers stay in order,
+        so that those before a stage tell the kinds on it.
     """
-    return len(costs.layers) == len(costs.menu) == costs.copies == 1
+    return len(costs.menu) == costs.copies == 1
 
 
 def least_in_boxes(costs: StageCosts, lines: Lines, boxes: Box) -> Ints:
     """Least values of linear functions over the splits in boxes, by one line a box.
 
-    The limits of stages lie within those of ranks, so dealing to the cheapest stage
-    first is best: each stage takes its fewest layers, then each rank what it lacks on
-    its cheapest stages, then all ranks together the layers that are left.
+    All layers are first priced as those of the commonest kind. The limits of stages lie
+    within those of ranks, so dealing to the cheapest stage first is best: each stage
+    takes its fewest layers, then each rank what it lacks on its cheapest stages, then
+    all ranks together the layers that are left. What the layers of the other kinds cost
+    more, or less, is dealt out by itself (``_others``).
 
     Args:
         costs: An inner problem whose stages decide.
@@ -129,9 +132,11 @@ def least_in_boxes(costs: StageCosts, lines: Lines, boxes: Box) -> Ints:
         Values that no split in the box goes below. shape (boxes,)
     """
     by_rank = stages_by_rank(costs)
-    price = lines.factors[:, :, 0, 0]
+    main = int(reach_of(costs).totals.argmax())
+    price = lines.factors[:, :, main, 0]
+    value = lines.constants + _others(costs, lines, boxes, main)
     price = np.broadcast_to(price, boxes.fewest.shape)
-    value = lines.constants + (boxes.fewest * price).sum(axis=1)
+    value = value + (boxes.fewest * price).sum(axis=1)
     ranked = price[:, by_rank]
     order = np.argsort(ranked, axis=2, kind="stable")
     ranked = np.take_along_axis(ranked, order, axis=2)
@@ -153,6 +158,28 @@ def least_in_boxes(costs: StageCosts, lines: Lines, boxes: Box) -> Ints:
     dealt: Ints = (np.clip(left[:, None] - before, 0, free) * flat).sum(axis=1)
     least: Ints = value + dealt
     return least
+
+
+def _others(costs: StageCosts, lines: Lines, boxes: Box, main: int) -> Ints:
+    """Least that the layers of all kinds but one cost above those of that one.
+
+    Each kind by itself goes to the stages that it can reach where it costs least more,
+    up to the most layers of each. shape (boxes,), or one for all.
+    """
+    reach, value = reach_of(costs), np.zeros(1, dtype=np.int64)
+    for kind, layers in enumerate(reach.totals.tolist()):
+        if kind == main:
+            continue
+        at = np.flatnonzero(reach.mask[:, kind])
+        more = lines.factors[:, at, kind, 0] - lines.factors[:, at, main, 0]
+        places = boxes.most[:, at]
+        more = np.broadcast_to(more, places.shape)
+        order = np.argsort(more, axis=1, kind="stable")
+        places = np.take_along_axis(places, order, axis=1)
+        before = np.cumsum(places, axis=1) - places
+        taken = np.clip(layers - before, 0, places)
+        value = value + (taken * np.take_along_axis(more, order, axis=1)).sum(axis=1)
+    return value
 
 
 def trimmed(

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
+from planner.pipeline.layer_kinds import kinds_per_stage
+from planner.pipeline.path_columns import PathColumns, WeightedPath
 from planner.pipeline.splits import (
     Counts,
     durations,
@@ -18,13 +18,10 @@ from planner.pipeline.splits import (
 from planner.schedules.simulator import Path, rank_paths
 from planner.schedules.slots import Slots
 from planner.search.bounds.boxes import Box, stages_decide
-from planner.search.bounds.layer_kinds import kinds_per_stage
 from planner.search.bounds.pool_bounds import balanced_layers
 from planner.specs.layouts.layout import even_layers
 from planner.specs.table import StageCosts
 
-GRAIN = 1 << 14
-"""Multipliers of paths are rounded to this fraction of one. [1]"""
 MOST_BINDING = 200
 """Paths that are kept of one shape, the latest. [1]"""
 MOST_SPLITS = 4
@@ -33,72 +30,6 @@ MOST_BOXES = 1000
 """Boxes that are kept of one shape. [1]"""
 MOST_MEANS = 40
 """Weighted means that are kept of one shape, the latest. [1]"""
-
-
-@dataclass(frozen=True)
-class PathColumns:
-    """Families of one path through every rank of a shape, one after the other."""
-
-    counts: Counts
-    """Times that each slot is on the path. [1], shape (paths, slots)"""
-    p2p: Counts
-    """Transfers on the path. [1], shape (paths,)"""
-    pp: int
-    """Paths of a family: one per rank. [1]"""
-
-    @classmethod
-    def of(cls, families: Sequence[Sequence[Path]]) -> "PathColumns":
-        """Stack paths.
-
-        Args:
-            families: Lists of one path through every rank.
-
-        Returns:
-            The paths as columns.
-        """
-        flat = [path for family in families for path in family]
-        return cls(
-            np.array([path.counts for path in flat]),
-            np.array([path.p2p for path in flat]),
-            len(families[0]),
-        )
-
-    @property
-    def rank(self) -> Counts:
-        """Rank that each path goes through. [1], shape (paths,)."""
-        return np.arange(len(self.p2p)) % self.pp
-
-    def sums(self) -> "PathColumns":
-        """Sum of the paths of each family: their mean bounds the step, too."""
-        counts = self.counts.reshape(-1, self.pp, self.counts.shape[1]).sum(axis=1)
-        return PathColumns(counts, self.p2p.reshape(-1, self.pp).sum(axis=1), 1)
-
-
-class WeightedPath(NamedTuple):
-    """Weighted sum of paths of a shape: the weighted mean bounds the step, too."""
-
-    counts: Counts
-    """Sum of ``weight * counts``. [1], shape (slots,)"""
-    p2p: int
-    """Sum of ``weight * p2p``: transfers. [1]"""
-    weight: int
-    """Sum of the weights. [1]"""
-
-    @classmethod
-    def of(cls, paths: Sequence[Path], weights: Sequence[float]) -> "WeightedPath":
-        """Add paths up.
-
-        Args:
-            paths: Paths of one graph.
-            weights: Multiplier of each path, not negative. [1]
-
-        Returns:
-            Sum of the paths, with weights rounded to whole numbers.
-        """
-        whole = np.rint(np.array(weights) * GRAIN).astype(np.int64)
-        counts = whole @ np.array([path.counts for path in paths])
-        p2p = int(whole @ np.array([path.p2p for path in paths]))
-        return cls(counts, p2p, int(whole.sum()))
 
 
 Shape = tuple[object, ...]
@@ -126,7 +57,7 @@ def shape_of(costs: StageCosts) -> Shape:
 
 def _class_of(costs: StageCosts) -> Shape:
     """Key of the splits of an inner problem, whatever fits: problems share boxes."""
-    return (*shape_of(costs), costs.layer_count, costs.most_layers, costs.fewest)
+    return (*shape_of(costs), costs.runs, costs.most_layers, costs.fewest)
 
 
 class ShapePaths:
@@ -175,6 +106,17 @@ class ShapePaths:
         if key not in self.known:
             self.known[key] = PathColumns.of(_families(costs))
         return self.known[key]
+
+    def knows(self, costs: StageCosts) -> bool:
+        """Tell if the graph of a shape was built already.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            True where all its families of paths are known.
+        """
+        return shape_of(costs) in self.known
 
     def bound(self, costs: StageCosts) -> list[Path]:
         """Paths on which bounds of other candidates of the shape rest.
@@ -262,6 +204,28 @@ class ShapePaths:
             A count that grows. [1]
         """
         return self.taught[shape_of(costs)]
+
+    def fresh(
+        self, costs: StageCosts, seen: tuple[int, int]
+    ) -> tuple[list[WeightedPath], tuple[int, int]]:
+        """Weighted paths of a shape that were not seen yet.
+
+        Args:
+            costs: The inner problem.
+            seen: Lessons and families that were seen. [1]
+
+        Returns:
+            Means of the families that are known, then multipliers, the latest first;
+            and what is seen now.
+        """
+        key = shape_of(costs)
+        of_work, known = self.of_work(costs), self.known.get(key)
+        families = [of_work] if known is None else [known]
+        sums = [each.weighted() for each in families]
+        means = [mean for some in sums for mean in some][seen[1] :]
+        lessons = min(self.taught[key] - seen[0], MOST_MEANS)
+        latest = self.means.get(key, [])[:lessons]
+        return [*means, *latest], (self.taught[key], sum(map(len, sums)))
 
     def teach(
         self, costs: StageCosts, paths: Sequence[Path], weights: Sequence[float]

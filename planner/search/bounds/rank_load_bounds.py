@@ -7,11 +7,12 @@ import numpy as np
 
 from planner.cost.meshes import Ints
 from planner.pipeline.linear import Linear, Lines, path_lines
+from planner.pipeline.path_columns import WeightedPath
 from planner.schedules.slots import Slots
 from planner.search.bounds.boxes import Box, least_in_boxes
 from planner.search.bounds.least import least_values
 from planner.search.bounds.memory_bounds import most_layers
-from planner.search.bounds.paths import ShapePaths, WeightedPath, shape_of
+from planner.search.bounds.paths import ShapePaths, shape_of
 from planner.search.bounds.worst import SAFE, worst_step
 from planner.specs.table import StageCosts
 

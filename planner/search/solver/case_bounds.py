@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.pipeline.layer_kinds import kinds_per_stage
 from planner.pipeline.linear import Linear, Lines, path_lines
 from planner.pipeline.memory_rows import fits
+from planner.pipeline.path_columns import WeightedPath
 from planner.pipeline.splits import step_ns
 from planner.search.bounds.boxes import (
     Box,
@@ -14,7 +16,7 @@ from planner.search.bounds.boxes import (
     stages_decide,
     trimmed,
 )
-from planner.search.bounds.paths import ShapePaths, WeightedPath
+from planner.search.bounds.paths import ShapePaths
 from planner.search.bounds.rank_load_bounds import cases_of, proof_of
 from planner.search.solver.dual import WHOLE, Cuts, Descent, rank_loads
 from planner.search.solver.local import Split, fastest, rounded
@@ -214,12 +216,14 @@ class LoadTree:
 
     def _settle_point(self, node: _Node) -> None:
         """Simulate the only split of a box, where it fits."""
-        counts = node.kept.fewest.astype(np.int64)[:, None, None]
+        costs, layers = self.cuts.costs, node.kept.fewest.tolist()
         self._close(node)
-        if counts.sum() == self.cuts.costs.layer_count and fits(
-            self.cuts.costs, counts
-        ):
-            value = step_ns(self.cuts.costs, counts)
+        if sum(layers) != costs.layer_count:
+            return
+        held = kinds_per_stage(costs.runs, len(costs.layers), layers)
+        counts = held[:, :, None]
+        if fits(costs, counts):
+            value = step_ns(costs, counts)
             self.settled = min(self.settled, value)
             self._found(Split(value, counts))
 
@@ -242,7 +246,7 @@ class LoadTree:
             self.settled = min(self.settled, bound)
             self._close(node)
             return
-        layers, kept = solution.counts[:, 0, 0], node.kept
+        layers, kept = solution.counts.sum(axis=(1, 2)), node.kept
         free = kept.fewest < kept.most
         if not free.any():
             self._push(bound, replace(node, solution=None))

@@ -7,11 +7,11 @@ import numpy as np
 
 from planner.cost.meshes import Floats, Ints
 from planner.pipeline.duration_lines import DurationLines, Points
+from planner.pipeline.layer_kinds import kinds_per_stage
 from planner.pipeline.linear import Linear
 from planner.pipeline.memory_rows import fits
 from planner.pipeline.splits import Counts, graph_of, stages_by_rank
 from planner.schedules.levels import critical_paths, makespans
-from planner.search.bounds.layer_kinds import kinds_per_stage
 from planner.search.bounds.memory_bounds import most_layers
 from planner.search.bounds.paths import in_class
 from planner.search.solver.dual import Cuts

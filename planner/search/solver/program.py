@@ -98,10 +98,13 @@ class LayerProgram:
             chosen[:, kind] = 1.0
             self._add_row(chosen, float(total), float(total))
         alone = self.shape[1:] == (1, 1)
+        # what limits the layers of each stage: a row, or the variable itself
+        self.stages = self.counts if alone else []
         for stage in range(0 if alone else costs.stages):
             chosen = np.zeros(self.shape)
             chosen[stage] = 1.0
-            self._add_row(chosen, costs.fewest_layers(stage), costs.most_layers)
+            low = costs.fewest_layers(stage)
+            self.stages.append(self._add_row(chosen, low, costs.most_layers))
 
     def _add_row(
         self, factors: npt.NDArray[Any], low: float, high: float
@@ -147,8 +150,8 @@ class LayerProgram:
             below.row.SetBounds(-inf, float(-low))
         if stages_decide(self.costs):
             ends = box.fewest.tolist(), box.most.tolist()
-            for count, low, high in zip(self.counts, *ends, strict=True):
-                count.SetBounds(float(low), float(high))
+            for stage, low, high in zip(self.stages, *ends, strict=True):
+                stage.SetBounds(float(low), float(high))
 
     def price(self, step: int) -> None:
         """Set the penalty for exceeding memory and loads.
@@ -203,16 +206,16 @@ class LayerProgram:
         Returns:
             A bound on the step. [ns]
         """
-        found = self.lagrangian()
-        if found is None:
+        proof = self.lagrangian()
+        if proof is None:
             return 0
-        total, whole = found
-        if stages_decide(self.costs):
-            box = self.box.take(np.newaxis)
-            (least,) = least_in_boxes(self.costs, Lines.of(total), box).tolist()
-        else:
-            (least,) = least_values(self.costs, Lines.of(total)).tolist()
-        return -(-int(least) // whole)
+        total, whole = proof
+        costs, line, found = self.costs, Lines.of(total), list[int]()
+        if stages_decide(costs):
+            found += least_in_boxes(costs, line, self.box.take(None)).tolist()
+        if not found or len(costs.layers) > 1:
+            found += least_values(costs, line).tolist()
+        return -(-max(found) // whole)
 
     def lagrangian(self) -> tuple[Linear, int] | None:
         """Sum of all rows at the multipliers of ``solve``, and the weight of the paths.

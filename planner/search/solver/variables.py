@@ -3,8 +3,8 @@
 from ortools.sat.python import cp_model as cp
 
 from planner.cost.reach import reach_of
+from planner.pipeline.layer_kinds import kinds_per_stage
 from planner.pipeline.splits import Counts
-from planner.search.bounds.layer_kinds import kinds_per_stage
 from planner.specs.table import StageCosts
 
 

@@ -2,17 +2,19 @@
 
 from dataclasses import replace
 
-from every_split import best_of_space, cheapest_split
+from every_split import best_of_space, cheapest_split, splits
 from one_row import one_row_table
 from strategies import priced_space
 
 from planner.cost.pricing import Pricing
-from planner.pipeline.splits import step_ns
+from planner.pipeline.splits import stages_by_rank, step_ns
 from planner.search.best_first import search
 from planner.search.bounds.bounds import relax, space_bounds
+from planner.search.bounds.boxes import stages_decide
 from planner.search.bounds.deal_bounds import dealt_bound
 from planner.search.bounds.memory_bounds import cannot_fit
 from planner.search.bounds.paths import ShapePaths, in_class
+from planner.search.bounds.rank_load_bounds import cases_of
 from planner.search.candidate import CandidateWork
 from planner.search.solver.dual import tighten
 from planner.search.solver.solve import MeshSolver, Outcome, solve_mesh
@@ -72,6 +74,18 @@ def check_boxes(costs: StageCosts) -> None:
             assert work.tree is None or work.tree.bound <= best[0]
         assert work.last.outcome is Outcome.SOLVED
         assert work.last.value == best[0]
+        check_left(each, shapes)
+
+
+def check_left(costs: StageCosts, shapes: ShapePaths) -> None:
+    """Boxes for others of the shape hold each split once, whatever fitted before."""
+    boxes = cases_of(costs, shapes).boxes
+    for split in list(splits(costs))[:60] if stages_decide(costs) else []:
+        stages = split.sum(axis=(1, 2))
+        loads = stages[stages_by_rank(costs)].sum(axis=1)
+        inside = ((boxes.low <= loads) & (loads <= boxes.high)).all(axis=1)
+        inside &= ((boxes.fewest <= stages) & (stages <= boxes.most)).all(axis=1)
+        assert inside.sum() == 1
 
 
 def check_solver(costs: StageCosts, value: int | None) -> None:

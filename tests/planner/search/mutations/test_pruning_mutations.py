@@ -147,7 +147,7 @@ def drops_the_next(true: Any) -> Any:
 
     def visit(self: Any, *, cheaply: bool = False) -> int:
         work: int = true(self, cheaply=cheaply)
-        self.at = min(self.at + 1, len(self.order))
+        del self.waiting.heap[:1]
         return work
 
     return visit

@@ -7,20 +7,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from cases import is_caught
 
 from planner.pipeline import linear
 from planner.pipeline.linear import Linear, Lines
 from planner.pipeline.memory_rows import MemoryRows
-from planner.search import variant
+from planner.search import variant, waiting
 from planner.search.best_first import VariantSearch
-from planner.search.bounds import bounds, boxes, deal_bounds, least
+from planner.search.bounds import bounds, boxes, deal_bounds, group_bounds, least
 from planner.search.bounds import memory_bounds as memory
 from planner.search.bounds import rank_load_bounds as loaded
+from planner.search.bounds.paths import ShapePaths
 from planner.search.incumbents import Incumbents
 from planner.search.solver import case_bounds, constraints, dual, program, solve
 from planner.search.solver.constraints import Constraints
+from planner.specs.table import StageCosts
 
 Patch = pytest.MonkeyPatch
 Mutation = Callable[[Patch], None]
@@ -97,7 +100,21 @@ def fewer(limits: boxes.Box, name: str) -> boxes.Box:
     return limits._replace(**{name: getattr(limits, name) - 1})
 
 
+def kept_within_memory(patch: Patch) -> None:
+    """Boxes are shared as far as the memory of the candidate goes that cut them."""
+    keep = ShapePaths.keep_cases
+
+    def kept(paths: ShapePaths, costs: StageCosts, leaves: Any) -> None:
+        keep(paths, costs, [(box.fitting(costs), mean) for box, mean in leaves])
+
+    patch.setattr(ShapePaths, "keep_cases", kept)
+
+
 BOXES: dict[str, Mutation] = {
+    "boxes cut to the memory of the first": kept_within_memory,
+    "other kinds too dear in boxes": shift(
+        [boxes], "_others", lambda value: value + abs(value) // 4
+    ),
     "a load too many trimmed": shift(
         [case_bounds], "trimmed", lambda found: (fewer(found[0], "high"), found[1])
     ),
@@ -124,13 +141,13 @@ def test_a_broken_box_is_caught(name: str, monkeypatch: Patch) -> None:
 
 def early_verdict(c: Any, at: Any, *unit: Any) -> Any:
     """Rule out whatever is not full on its first rank."""
-    return bounds._most_on_rank(c, at, 0, *unit[1:]) == c.v[at] * c.most[at]
+    return bounds.most_on_rank(c, at, 0, *unit[1:]) == c.v[at] * c.most[at]
 
 
 FIRST_TIER: dict[str, Mutation] = {
     "time too long": shift([bounds], "_time_bound", lambda ns: ns * 1.02 + 1),
     "dealt bound too high": shift([deal_bounds], "_dealt", lambda ns: ns * 1.02 + 1),
-    "rank holds one layer less": shift([bounds], "_most_on_rank", lambda n: n - 1),
+    "rank holds one layer less": shift([bounds], "most_on_rank", lambda n: n - 1),
     "a verdict reached too early": lambda patch: patch.setattr(
         bounds, "_holds", early_verdict
     ),
@@ -154,7 +171,8 @@ def last_variant_left_out(patch: Patch) -> None:
     known = VariantSearch._first
 
     def first(together: VariantSearch) -> variant.BestFirst:
-        together.searches[-1].order = together.searches[-1].order[:0]
+        last = together.searches[-1].waiting
+        last.order, last.heap = last.order[:0], []
         return known(together)
 
     patch.setattr(VariantSearch, "_first", first)
@@ -170,6 +188,14 @@ def worst_variant_first(patch: Patch) -> None:
 
 
 JOBS: dict[str, Mutation] = {
+    "bounds of groups too high": shift(
+        [group_bounds.Group], "_steps", lambda steps: steps + steps // 16
+    ),
+    "candidates of all shapes in one group": shift(
+        [waiting.Waiting],
+        "_alike",
+        lambda groups: [np.concatenate(groups)] if groups else groups,
+    ),
     "candidates given up early": shift(
         [Incumbents], "threshold", lambda step: 0.9 * step
     ),

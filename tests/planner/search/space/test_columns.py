@@ -33,7 +33,7 @@ def fits_over_all_ranks(table: object, space: Space) -> list[bool]:
     for rank in range(int(c.p.max(initial=1))):
         at = np.flatnonzero(c.p > rank)
         for total, (_, static, saved) in zip(held, c.kinds, strict=True):
-            total[at] += bounds._most_on_rank(c, at, rank, static, saved)
+            total[at] += bounds.most_on_rank(c, at, rank, static, saved)
     pairs = zip(held, c.kinds, strict=True)
     verdicts = [total >= layers for total, (layers, _, _) in pairs]
     return np.logical_and.reduce(verdicts).tolist()
