@@ -96,7 +96,8 @@ def _above(one: Fastest) -> str:
 
 def _bought(one: Fastest, how: str) -> str:
     unsure = "" if one.status == "optimal" else " (not proven the fastest)"
-    risk = f"a {one.oom_probability:.0%} risk of running out of memory"
+    digits = 0 if one.oom_probability >= 0.1 else 1
+    risk = f"a {one.oom_probability:.{digits}%} risk of running out of memory"
     its = short_layout(one.layout)
     return f"{one.faster:.1%} faster at {risk}{unsure}: {its} ({how})"
 
