@@ -2,14 +2,16 @@
 
 import re
 from math import prod
+from typing import get_args
 
+from planner.errors import did_you_mean
 from planner.evidence.mapping.software import StackRule
 from planner.evidence.notes.rules import rules
 from planner.evidence.rows.rows import Row
 from planner.evidence.rows.unsupported import UnsupportedError
 from planner.evidence.rows.vocabulary import OptimizerWords
 from planner.specs.layouts.layout import PartialLayout
-from planner.specs.training import LoraSpec, Method, Precision, TrainingSpec
+from planner.specs.training import LoraSpec, Method, Precision, Target, TrainingSpec
 
 PRECISIONS: tuple[tuple[str, Precision], ...] = (
     (r"nvfp4|mxfp4|\bfp4", "nvfp4"),
@@ -41,8 +43,8 @@ def training_of(row: Row, layout: PartialLayout, rule: StackRule) -> TrainingSpe
         The training block.
 
     Raises:
-        UnsupportedError: A number format without a name here, or sequences of which
-            only the upper length is known.
+        UnsupportedError: A number format or a layer without a name here, or sequences
+            of which only the upper length is known.
     """
     if getattr(row.job, "packed", None) is False:
         raise UnsupportedError(
@@ -102,13 +104,26 @@ def _method(row: Row) -> Method:
 
 
 def _lora(row: Row, rule: StackRule) -> LoraSpec:
-    """Adapters as stated, else by the stack's habit."""
+    """Adapters as stated, by name or in words, else by the stack's habit."""
     said = row.job.lora or {}
-    text, rank = str(said.get("targets") or "").lower(), said.get("rank")
-    beyond = bool(re.search(r"all|mlp|fc|gate|up|down|ffn", text))
+    named, rank = said.get("targets"), said.get("rank")
     size = rank if isinstance(rank, int) else LoraSpec().rank
     spec = LoraSpec(rank=size, dropout=float(said.get("dropout") or 0.0))
+    if isinstance(named, list):
+        return spec.model_copy(update={"targets": _known(named)})
+    text = str(named or "").lower()
+    beyond = bool(re.search(r"all|mlp|fc|gate|up|down|ffn", text))
     if not text and rule.stack in rules().adapters.qkv:
         return spec.model_copy(update={"targets": ("qkv",)})
     targets = "attention" if text and not beyond else "all"
     return spec.model_copy(update={"targets": targets})
+
+
+def _known(named: list[object]) -> tuple[str, ...]:
+    """Names of linear layers, all of which a job may name."""
+    known = get_args(Target)
+    for name in named:
+        if name not in known:
+            near = did_you_mean(str(name), known)
+            raise UnsupportedError(f"job: lora.targets: no such layer {name!r}; {near}")
+    return tuple(map(str, named))

@@ -254,6 +254,15 @@ def test_adapters_drop_what_a_row_says(make_row: MakeRow) -> None:
         assert case_of(row).workload.training.lora.dropout == dropped
 
 
+def test_adapters_by_name(make_row: MakeRow) -> None:
+    named = {"rank": 16, "targets": ["qkv", "fc1"]}
+    row = make_row(job={"task": "lora", "lora": named})
+    assert case_of(row).workload.training.lora.modules == ("qkv", "fc1")
+    row = make_row(job={"task": "lora", "lora": {"targets": ["qk"]}})
+    with pytest.raises(UnsupportedError, match="'qk'; did you mean qkv"):
+        case_of(row)
+
+
 @pytest.mark.parametrize(
     ("stated", "bandwidth", "held"),
     [({}, 2.4e12, 0.82), ({"power_limit_w": 700}, 3.35e12, 1.0)],
