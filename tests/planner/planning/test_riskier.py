@@ -15,6 +15,7 @@ from planner.specs.reading.read import read_spec
 
 SPEC = Path(__file__).parents[3] / "configs/jobs/llama-3.1-70b-32-h100.yaml"
 LIMITS = (0.4, 0.3, 0.2, 0.15, 0.1)
+pytestmark = pytest.mark.slow
 
 
 def job(risk: float = 0.05) -> Workload:

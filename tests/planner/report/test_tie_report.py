@@ -2,9 +2,11 @@
 
 import pytest
 
-from planner.report.ties import tie_sentences
+from planner.report.ties import bought, free_words, tie_sentences
 from planner.specs.answer.result import (
     Explanation,
+    Fastest,
+    GivenBack,
     Objective,
     Result,
     SearchReport,
@@ -47,16 +49,51 @@ def said(*plans: TiedPlan, robust: bool = False) -> str:
         spread=0.1,
         source="rows",
     )
-    result = Result(
+    result = answer().model_copy(update={"tie": tie, "robust": robust})
+    return " ".join(tie_sentences(result.tie, robust=result.robust))
+
+
+def answer() -> Result:
+    return Result(
         status="optimal",
         objective=Objective(name="throughput", value=1.0, bound=1.0, gap=0.0),
         search=SearchReport(space=1, priced=1, pruned={}, solved=0, seconds=0.0),
         plans=(),
         explanation=Explanation(),
-        tie=tie,
-        robust=robust,
     )
-    return " ".join(tie_sentences(result.tie, robust=result.robust))
+
+
+def faster(share: float, risk: float) -> Fastest:
+    return Fastest(
+        status="optimal",
+        layout=plan(None, 0.0).layout,
+        framework="megatron",
+        step_time_s=1.0,
+        faster=share,
+        oom_probability=risk,
+        peak_device_gib=70.0,
+    )
+
+
+def test_each_riskier_plan_says_what_admits_it() -> None:
+    options = {"riskier": (faster(0.034, 0.0961),), "fastest": faster(0.065, 0.312)}
+    first, last = bought(answer().model_copy(update=options))
+    assert first.startswith("3.4% faster at a 9.6% risk of running out of memory: tp=2")
+    assert first.endswith("(--set search.memory_risk=0.1)")
+    assert last.startswith("6.5% faster at a 31% risk")
+    assert last.endswith("(--robust off)")
+    assert bought(answer().model_copy(update={"fastest": faster(0.0, 0.04)})) == ()
+    assert bought(answer()) == ()
+
+
+def test_amounts_of_equal_price_are_told_together() -> None:
+    prices = {5.0: 0.0, 10.0: 0.0, 20.0: 0.052}
+    given = tuple(
+        GivenBack(gib=gib, status="optimal", slower=slower, most_slower=0.25)
+        for gib, slower in prices.items()
+    )
+    said = free_words(answer().model_copy(update={"given_back": given}))
+    assert said == "5 or 10 GiB of every GPU more costs nothing, 20 GiB 5.2%"
 
 
 def test_listed_plans_that_tie_are_named_by_rank() -> None:
