@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[3]
 READERS = {
     "planner/pipeline/in_flight.py": {"Peak", "peaks"},
     "planner/pipeline/memory_rows.py": {"peak_columns"},
-    "planner/search/bounds/bounds.py": {"least_in_flight"},
+    "planner/search/bounds/columns.py": {"least_in_flight"},
 }
 """Modules that read how many micro-batches are in flight, and what they read.
 
