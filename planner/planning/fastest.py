@@ -137,13 +137,13 @@ def _fastest(one: Contender, safe: Contender | None, *, proven: bool) -> Fastest
 
 
 def no_safe_plan(
-    fastest: Fastest | None, riskier: Sequence[Fastest], risk: float
+    fastest: Fastest | None, between: Sequence[Fastest], risk: float
 ) -> tuple[str, ...]:
     """Say that no layout is within the limit on the risk, and the ways out.
 
     Args:
         fastest: The plain optimum, if there is one. [-]
-        riskier: The fastest plans under laxer limits. [-]
+        between: The fastest plans under laxer limits. [-]
         risk: The limit. [1]
 
     Returns:
@@ -153,14 +153,14 @@ def no_safe_plan(
         return ()
     steps = (
         f"{one.step_time_s:.3g} s a step at {one.oom_probability:.0%}"
-        for one in (*riskier, fastest)
+        for one in (*between, fastest)
     )
-    chance = (riskier or (fastest,))[0].oom_probability
-    least = min(max(-(-chance * 100 // 1) / 100, risk), 0.99)
+    first = (*between, fastest)[0]
+    least = min(max(first.limit, risk), 0.99)
     return (
         f"No layout runs out of memory in at most {risk:.2g} of cases "
         f"(search.memory_risk); the fastest whose prediction fits: {', '.join(steps)}.",
         f"--set search.memory_risk={least:.2g} admits "
-        f"{'the first' if riskier else 'that plan'}, and --robust off asks for the "
+        f"{'the first' if between else 'that plan'}, and --robust off asks for the "
         "predicted memory alone.",
     )

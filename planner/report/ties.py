@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from math import ceil
 
 from planner.report.tables import likely_words
 from planner.specs.answer.result import Fastest, GivenBack, Result, Tie, TiedPlan
@@ -84,14 +83,9 @@ def bought(result: Result) -> tuple[str, ...]:
     fastest = result.fastest
     if fastest is None or fastest.faster <= 0:
         return ()
-    asked = (f"--set search.memory_risk={_above(one)}" for one in result.riskier)
+    asked = (f"--set search.memory_risk={one.limit:.2g}" for one in result.riskier)
     options = zip((*result.riskier, fastest), (*asked, "--robust off"), strict=True)
     return tuple(_bought(one, how) for one, how in options)
-
-
-def _above(one: Fastest) -> str:
-    """The least limit in hundredths that admits a plan. [1]."""
-    return f"{ceil(100 * one.oom_probability) / 100:.2g}"
 
 
 def _bought(one: Fastest, how: str) -> str:

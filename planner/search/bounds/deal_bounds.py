@@ -109,13 +109,15 @@ def _on_pools(table: CostTable, space: Space) -> Floats:
 
 
 def _most(columns: list[Columns], at: Ints, rank: int, pool: Ints) -> Floats:
-    """Most layers that a rank can hold on its pool, whatever their kinds. [1]."""
+    """Most layers that a rank can hold on its pool, each as small as any kind. [1]."""
     found = np.zeros(len(at))
     for index, c in enumerate(columns):
         here = np.flatnonzero(pool == index)
-        for _, static, saved in c.kinds if len(here) else ():
-            one = most_on_rank(c, at[here], rank, static, saved)
-            found[here] = np.maximum(found[here], one)
+        if len(here):
+            static, saved = (
+                np.min([kind[n] for kind in c.kinds], axis=0) for n in (1, 2)
+            )
+            found[here] = most_on_rank(c, at[here], rank, static, saved)
     return found
 
 
@@ -197,15 +199,15 @@ def smallest(
         most: Multiples that it offers. [1]
 
     Returns:
-        A bound within a millionth; inf where too few are offered. [ns], shape
-        (candidates,)
+        A bound, less by at most a share of 2 to the minus ``HALVINGS`` of *count* times
+        the largest number; inf where too few are offered. [ns], shape (candidates,)
     """
     some = np.maximum(each, 1.0)
     low, high = np.zeros(each.shape[1]), count * some.max(axis=0)
-    enough = np.sum(np.minimum(most, count) * copies + 0.0 * some, axis=0) >= count
+    offered = np.broadcast_to(np.minimum(most, count) * copies, some.shape)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         offers = np.minimum(np.floor(middle / some * ROUNDED_UP), most) * copies
         few = offers.sum(axis=0) < count
         low, high = np.where(few, middle, low), np.where(few, high, middle)
-    return np.where(enough, low, np.inf)
+    return np.where(offered.sum(axis=0) >= count, low, np.inf)

@@ -31,7 +31,7 @@ class Group:
     slowdown: Floats
     """Factor from a simulated step to the key. [1], shape (candidates,)"""
     offset: Floats
-    """What no step changes of the key. [s], shape (candidates,)"""
+    """Part of the key that no step changes. [s], shape (candidates,)"""
     keys: Floats
     """Lower bounds. [s], shape (candidates,)"""
     seen: tuple[int, int] = field(default=(0, 0))

@@ -1,5 +1,6 @@
 """The answer of a search, with its certificate."""
 
+from math import ceil
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -131,6 +132,11 @@ class Fastest(BaseModel):
     """Probability that the run does not fit. [1]"""
     peak_device_gib: float
     """Predicted memory of the fullest GPU. [GiB]"""
+
+    @property
+    def limit(self) -> float:
+        """The least limit on the risk, in hundredths, that admits the plan. [1]."""
+        return ceil(100 * self.oom_probability) / 100
 
 
 class GivenBack(BaseModel):

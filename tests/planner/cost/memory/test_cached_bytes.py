@@ -108,7 +108,7 @@ def test_states_are_made_in_what_the_first_step_leaves_free() -> None:
 
 
 def test_outputs_that_stay_into_the_next_batch_keep_steps_apart() -> None:
-    """What a batch frees of the one before cannot be replayed several times."""
+    """A batch that frees memory of the one before cannot be replayed several times."""
     steps = steps_of(full(keep_outputs=True))
     assert not steps.repeats
     assert steps_of(full()).repeats
@@ -119,7 +119,7 @@ def test_outputs_that_stay_into_the_next_batch_keep_steps_apart() -> None:
 
 
 def test_a_text_of_one_token_has_no_next_one() -> None:
-    """Its logits are empty, which frees nothing."""
+    """Empty logits free nothing."""
     steps = steps_of(full(loss="upcast", ga=1))
     assert run(steps, [1, 300]).peak_reserved >= run(steps, [300]).peak_reserved
 

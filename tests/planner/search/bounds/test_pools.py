@@ -33,7 +33,7 @@ from planner.planning.layouts import found_layout
 from planner.planning.optimize import optimize
 from planner.search.best_first import search_all
 from planner.search.bounds.bounds import relax, space_bounds
-from planner.search.bounds.deal_bounds import dealt_bound, smallest
+from planner.search.bounds.deal_bounds import dealt_bound
 from planner.search.bounds.known_bounds import KnownBounds
 from planner.search.bounds.memory_bounds import most_layers
 from planner.search.bounds.memory_rows import memory_lines
@@ -195,30 +195,6 @@ def test_bounds_of_one_order_of_the_pools_serve_the_other() -> None:
     assert 0 < len(told.bounds) < len(every.bounds)
     assert told.bounds.tolist() == alone.bounds.tolist()
     assert told.space.hostings == alone.space.hostings
-
-
-@given(
-    each=st.lists(st.integers(1, 60), min_size=1, max_size=5),
-    most=st.integers(0, 9),
-    copies=st.integers(1, 4),
-    count=st.integers(1, 30),
-)
-def test_the_smallest_multiples_are_counted_from_below(
-    each: list[int], most: int, copies: int, count: int
-) -> None:
-    offers = sorted(
-        number * times
-        for number in each
-        for times in range(1, most + 1)
-        for _ in range(copies)
-    )
-    numbers = np.array(each, dtype=np.float64)[:, None]
-    (found,) = smallest(count, numbers, copies, most)
-    if len(offers) < count:
-        assert found == float("inf")
-        return
-    assert found <= offers[count - 1]
-    assert found == pytest.approx(offers[count - 1], rel=1e-5)
 
 
 def test_no_bound_is_above_a_split_that_is_even_in_time() -> None:
