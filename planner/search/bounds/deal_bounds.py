@@ -114,9 +114,8 @@ def _most(columns: list[Columns], at: Ints, rank: int, pool: Ints) -> Floats:
     for index, c in enumerate(columns):
         here = np.flatnonzero(pool == index)
         if len(here):
-            static, saved = (
-                np.min([kind[n] for kind in c.kinds], axis=0) for n in (1, 2)
-            )
+            static = np.min([its for _, its, _ in c.kinds], axis=0)
+            saved = np.min([its for *_, its in c.kinds], axis=0)
             found[here] = most_on_rank(c, at[here], rank, static, saved)
     return found
 
