@@ -1,5 +1,6 @@
 """Best-first over all candidates: the proof that nothing better was left out."""
 
+import heapq
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -7,6 +8,7 @@ from dataclasses import replace
 from planner.cost.pricing import Pricing
 from planner.search.bounds.known_bounds import KnownBounds
 from planner.search.bounds.paths import ShapePaths
+from planner.search.first_tier import Family
 from planner.search.incumbents import Incumbents
 from planner.search.outcome import (
     CLOSE_ENOUGH,
@@ -65,11 +67,22 @@ class VariantSearch:
         self.shown: float | None = None
         self.incumbents, self.of_a_part = incumbents, first > 0
         early = stop.within(FOR_LISTING * stop.left)
-        self.searches = [
-            BestFirst(workload, self.incumbents, index, stop, early, known, paths)
-            for index, workload in enumerate(workloads, start=first)
-        ]
+        family, made = Family(), dict[int, BestFirst]()
+        for at in _by_family(workloads):
+            made[at] = BestFirst(
+                workloads[at],
+                self.incumbents,
+                first + at,
+                stop,
+                early,
+                known,
+                paths,
+                family,
+            )
+        self.searches = [made[at] for at in sorted(made)]
         self.unseen_s = min(search.unseen_s for search in self.searches)
+        self.queue = [(each.next_bound(), at) for at, each in enumerate(self.searches)]
+        heapq.heapify(self.queue)
 
     def run(self, gap: float = 0.0) -> list[SearchOutcome]:
         """Visit candidates until the best is proven and the list is full.
@@ -98,8 +111,13 @@ class VariantSearch:
         return [search.outcome() for search in self.searches]
 
     def _first(self) -> BestFirst:
-        """The variant with the least bound, the first of equals."""
-        return min(self.searches, key=BestFirst.next_bound)
+        """The variant with the least bound, the first of equals.
+
+        A visit changes the bound of its own variant alone, which was the first.
+        """
+        at = self.queue[0][1]
+        heapq.heapreplace(self.queue, (self.searches[at].next_bound(), at))
+        return self.searches[self.queue[0][1]]
 
     def _may_matter(self, search: BestFirst) -> bool:
         bound = search.next_bound()
@@ -141,6 +159,12 @@ class VariantSearch:
         left = sum(search.left for search in self.searches)
         candidates = sum(sum(search.declared.values()) for search in self.searches)
         self.progress(Progress(left, candidates, value, bound_s))
+
+
+def _by_family(workloads: Sequence[Pricing]) -> list[int]:
+    """Variants, those on the same pools one after the other. [1]."""
+    pools = [sorted(pool.name for pool in each.stage_pools) for each in workloads]
+    return sorted(range(len(workloads)), key=pools.__getitem__)
 
 
 def search_all(

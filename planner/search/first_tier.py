@@ -1,7 +1,7 @@
 """The first tier: a variant's space listed, priced and bounded part by part."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from planner.cost.meshes import Floats, Ints
 from planner.cost.pricing import Pricing
-from planner.cost.table.mixed import price_meshes
+from planner.cost.table.mixed import MixedTable, price_meshes
 from planner.cost.table.table import CostTable
 from planner.search.bounds.bounds import space_bounds
 from planner.search.bounds.deal_bounds import dealt_bound
 from planner.search.bounds.floor import step_floor
 from planner.search.bounds.known_bounds import KnownBounds
-from planner.search.bounds.pool_bounds import pooled_bound
+from planner.search.bounds.pool_bounds import dealt_to_pools, pooled_bound
 from planner.search.space.declared import joined
 from planner.search.space.listing import Listing
 from planner.search.space.space import Enumerator, Space
@@ -86,6 +86,8 @@ class _Gathered:
     counted: Counter[str] = field(default_factory=Counter)
     declared: Counter[int] = field(default_factory=Counter)
     meshes: int = 0
+    why: str = ""
+    """Reason why some are missing; empty where none are. [text]"""
 
     def add(self, part: Part) -> None:
         """Keep what is left of a part, and count the rest."""
@@ -95,11 +97,89 @@ class _Gathered:
             self.parts.append(part)
 
 
+class Family:
+    """Candidates of the same pools in any order, kept for one order after the other."""
+
+    def __init__(self) -> None:
+        self.key: Pricing | None = None
+        self.found = _Gathered()
+        self.tables: list[tuple[Part, CostTable]] = []
+
+    def of(
+        self, workload: Pricing, most: float, gather: Callable[[Pricing], _Gathered]
+    ) -> _Gathered:
+        """Candidates that may matter with the pools in one order.
+
+        Args:
+            workload: The job on these pools in this order.
+            most: Key above which no plan is wanted. [s]
+            gather: Lists, prices and bounds the candidates, for all orders.
+
+        Returns:
+            Candidates that are left in this order, and counts of all.
+        """
+        key = in_any_order(workload)
+        if key is None:
+            return gather(workload)
+        if key != self.key:
+            self.key, self.found = key, gather(key)
+            self.tables = list(_priced_again(key, self.found.parts))
+        turn = [key.stage_pools.index(pool) for pool in workload.stage_pools]
+        found = replace(self.found, counted=self.found.counted.copy(), parts=[])
+        for part, table in self.tables:
+            found.add(_turned(workload, part, table, turn, most))
+        return found
+
+
+def _priced_again(
+    workload: Pricing, parts: Sequence[Part]
+) -> Iterator[tuple[Part, CostTable]]:
+    """What is left of the parts, with their tables."""
+    for part in parts:
+        table = price_meshes(workload, part.space.meshes, part.space.recompute)
+        yield part, table
+
+
+def _turned(
+    workload: Pricing, part: Part, table: CostTable, turn: Sequence[int], most: float
+) -> Part:
+    """Candidates of a part that may matter with the pools in another order."""
+    assert isinstance(table, MixedTable)
+    tables = tuple(table.tables[index] for index in turn)
+    table = replace(table, workload=workload, tables=tables)
+    hostings = [tuple(ranks[i] for i in turn) for ranks in part.space.hostings]
+    space = replace(part.space, hostings=tuple(hostings))
+    bounds = np.maximum(part.bounds, dealt_to_pools(table, space))
+    return _kept(table, space, bounds, np.isfinite(bounds), most)
+
+
+def in_any_order(workload: Pricing) -> Pricing | None:
+    """The job on the same pools in the order of their names.
+
+    Where all pools have the degrees of the first, no list, price or bound depends on
+    the order, but how layers are dealt to ranks.
+
+    Args:
+        workload: A variant of the job.
+
+    Returns:
+        The job; None where pools have degrees of their own, or there is one.
+    """
+    hosts = workload.stage_pools
+    if not workload.pools or not workload.mixed:
+        return None
+    if not all(pool.is_like_the_first for pool in hosts):
+        return None
+    ordered = tuple(sorted(hosts, key=lambda pool: pool.name))
+    return workload if ordered == hosts else replace(workload, stage_pools=ordered)
+
+
 def first_tier(
     workload: Pricing,
     most: float,
     stop: Stop | None = None,
     known: KnownBounds | None = None,
+    family: Family | None = None,
 ) -> FirstTier:
     """List a space, price it and bound every candidate, some meshes at a time.
 
@@ -112,13 +192,27 @@ def first_tier(
         most: Step above which no plan is wanted; inf keeps every candidate. [s]
         stop: Ends the work early. [-]
         known: Bounds from earlier searches of the job, to which new ones are added.
+        family: Candidates of the same pools in other orders.
 
     Returns:
         Candidates that are left, their bounds, and what removed the others. Where the
         work ended early, also a bound on all candidates that were not looked at.
     """
-    stop, found, why = stop or Stop(), _Gathered(), ""
-    enumerator = Enumerator(workload)
+    stop = stop or Stop()
+    found = (family or Family()).of(
+        workload, most, lambda key: _gathered(key, most, stop, known)
+    )
+    tier = _sorted(workload, found)
+    if not found.why:
+        return tier
+    return replace(tier, unseen_s=step_floor(workload), stopped=found.why)
+
+
+def _gathered(
+    workload: Pricing, most: float, stop: Stop, known: KnownBounds | None
+) -> _Gathered:
+    """The parts of a space, until it ends or a limit is reached."""
+    found, enumerator = _Gathered(), Enumerator(workload)
     try:
         stop.check()
         listing = enumerator.listing(stop=stop)
@@ -128,11 +222,8 @@ def first_tier(
             found.add(part)
             stop.check()
     except StoppedError as error:
-        why = str(error)
-    tier = _sorted(workload, found)
-    if not why:
-        return tier
-    return replace(tier, unseen_s=step_floor(workload), stopped=why)
+        found.why = str(error)
+    return found
 
 
 def _sorted(workload: Pricing, found: _Gathered) -> FirstTier:
@@ -250,14 +341,20 @@ def _priced(
     bounds, fits = bounded(table, space)
     if known is not None:
         known.keep(workload, space, bounds)
-    wanted = _wanted(workload, space, most)
-    quick = bounds <= wanted
-    if most < float("inf") or workload.mixed:
+    if in_any_order(workload) is None and (most < float("inf") or workload.mixed):
         # Few are left to look at more closely; on several pools few of all fit.
-        at = np.flatnonzero(fits & quick)
-        bounds[at] = np.maximum(bounds[at], dealt_bound(table, space.take(at)))
+        at = np.flatnonzero(fits & (bounds <= _wanted(workload, space, most)))
+        dealt = dealt_to_pools if workload.mixed else dealt_bound
+        bounds[at] = np.maximum(bounds[at], dealt(table, space.take(at)))
         fits[at] = np.isfinite(bounds[at])
-        quick = bounds <= wanted
+    return _kept(table, space, bounds, fits, most)
+
+
+def _kept(
+    table: CostTable, space: Space, bounds: Floats, fits: Bools, most: float
+) -> Part:
+    """Candidates that may fit and be fast enough, and counts of the others."""
+    quick = bounds <= _wanted(table.workload, space, most)
     left = np.flatnonzero(fits & quick)
     removed = {NO_FIT: ~fits, BY_BOUND: fits & ~quick}
     return Part(

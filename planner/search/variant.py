@@ -14,7 +14,7 @@ from planner.search.bounds.known_bounds import KnownBounds
 from planner.search.bounds.memory_bounds import cannot_fit
 from planner.search.bounds.paths import Shape, ShapePaths, shape_of
 from planner.search.candidate import CandidateWork
-from planner.search.first_tier import BY_BOUND, NO_FIT, first_tier
+from planner.search.first_tier import BY_BOUND, NO_FIT, Family, first_tier
 from planner.search.incumbents import Found, Incumbents, degrees, layout_fields
 from planner.search.mesh_answer import MeshAnswer, Outcome, answered_exactly
 from planner.search.outcome import SearchOutcome
@@ -53,6 +53,7 @@ class BestFirst:
         early: Stop | None = None,
         known: KnownBounds | None = None,
         paths: ShapePaths | None = None,
+        family: Family | None = None,
     ) -> None:
         """List, price and bound the candidates.
 
@@ -65,6 +66,7 @@ class BestFirst:
             known: Bounds from earlier searches of the job.
             paths: Paths by shape that other searches have found; found paths are
                 added.
+            family: Candidates of the same pools in other orders.
         """
         self.seconds = 0.0
         self.workload, self.stop = workload, stop or Stop()
@@ -79,7 +81,7 @@ class BestFirst:
         self.stopped = ""
         with self._clocked():
             most = incumbents.most_s
-            found = first_tier(workload, most, early or self.stop, known)
+            found = first_tier(workload, most, early or self.stop, known, family)
             first = aimed(workload, found)
         self.space, self.slowdown = first.space, first.slowdown
         self.bounds, self.order = first.bounds, first.order

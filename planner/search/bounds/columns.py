@@ -8,9 +8,12 @@ from planner.cost.meshes import Floats, Ints
 from planner.cost.reach import Mask
 from planner.cost.table.table import CostTable
 from planner.pipeline.in_flight import least_in_flight
-from planner.search.space.blocks import block_work
+from planner.search.space.blocks import CHOSEN, block_work
 from planner.search.space.schedules import COPIES, FOLDS, SPLITS
 from planner.search.space.space import Space
+
+ROUNDED_UP = 1 + 1e-12
+"""Factor above the rounding of a quotient, so that no whole multiple is lost. [1]"""
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ def columns_of(table: CostTable, space: Space, folds: Folds | None = None) -> Co
         p=p,
         v=v,
         m=table.meshes.micro_batches[mesh],
-        most=-(-int(counts.sum()) // stages) + table.extra_layers(stages, v),
+        most=_most_of_stage(table, space, stages),
         work=folds.work[place] + embedding + head + extra,
         back=folds.back[place] + back,
         layer=np.where(split, folds.forward[place], folds.layer[place]),
@@ -139,6 +142,55 @@ def columns_of(table: CostTable, space: Space, folds: Folds | None = None) -> Co
             )
         ),
     )
+
+
+def _most_of_stage(table: CostTable, space: Space, stages: Ints) -> Ints:
+    """Most layers of one virtual stage of every candidate's class. [1]."""
+    even = -(-int(_counts(table).sum()) // stages)
+    most: Ints = even + table.extra_layers(stages, space.vpp)
+    if len(table.each) == 1 or not space.hostings:
+        return most
+    return np.minimum(most, _most_on_pools(table, space, even))
+
+
+def _most_on_pools(table: CostTable, space: Space, even: Ints) -> Ints:
+    """Most layers of a stage where pools differ, as ``cost.table.mixed`` has it. [1].
+
+    Rounded up where floating point does not tell. Blocks of recompute have no limit
+    here, as their quickest layers are not of the whole menu.
+    """
+    layers, hosting = int(_counts(table).sum()), space.hosted()
+    times = np.array([_quickest(part, space) for part in table.each], dtype=np.float64)
+    budgets = [np.maximum(part.budget[space.mesh], 1) for part in table.each]
+    most = even.astype(np.float64)
+    for rates in (1.0 / np.maximum(times, 1.0), np.array(budgets, dtype=np.float64)):
+        weight = (hosting.T * rates).sum(axis=0) * space.vpp
+        share = layers * rates.max(axis=0) / weight
+        most = np.maximum(most, np.ceil(share * ROUNDED_UP))
+    free = int(table.workload.search.space == "full")
+    most = np.minimum(most + 1 + free, layers)
+    return np.where(space.menu < CHOSEN, layers, most).astype(np.int64)
+
+
+def _quickest(table: CostTable, space: Space) -> Ints:
+    """Forward and backward of a candidate's quickest layer on one pool. [ns]."""
+    both = (table.forward + table.backward).min(axis=0)
+    return at_entry(both[:, space.mesh], space)
+
+
+def at_entry(values: Ints, space: Space) -> Ints:
+    """Value under the menu entry of every candidate, the least where it is free.
+
+    Args:
+        values: Costs by menu entry. [-], shape (menu, candidates)
+        space: Candidates.
+
+    Returns:
+        Costs. [-], shape (candidates,)
+    """
+    fixed = np.take_along_axis(values, np.maximum(space.menu, 0)[None], axis=0)[0]
+    found: Ints = np.where(space.menu < 0, values.min(axis=0), fixed)
+    return found
 
 
 def _counts(table: CostTable) -> Ints:

@@ -1,26 +1,20 @@
 """Bounds by dealing whole layers out to the ranks, for all candidates at once."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from planner.cost.meshes import Floats, Ints
-from planner.cost.reach import Mask
 from planner.cost.table.table import CostTable
-from planner.search.bounds.columns import Columns, columns_of, most_on_rank
-from planner.search.space.schedules import SEARCHED
+from planner.search.bounds.columns import ROUNDED_UP, Columns, columns_of
 from planner.search.space.space import Space
 
 SPARE, WINDOW = 2, 5
 """Loads below the mean that are taken as free, and loads that are priced. [1]"""
 SLICE = 1 << 22
 """Prices that are held at once. [1]"""
+CELLS, WIDER = 18, 1.04
+"""Ranges into which largest loads are cut, and the ratio of one to the next. [1]"""
 HALVINGS = 26
 """Steps of a search between two numbers: to a hundred-millionth of the larger. [1]"""
-ROUNDED_UP = 1 + 1e-12
-"""Factor above the rounding of a quotient, so that no whole multiple is lost. [1]"""
-PLAIN = SEARCHED.index("1f1b")
-"""Schedule of one chunk a rank. [1]"""
 
 
 def dealt_bound(table: CostTable, space: Space) -> Floats:
@@ -32,7 +26,8 @@ def dealt_bound(table: CostTable, space: Space) -> Floats:
     these prices for h = 1, 2, ...; the layers of the kind, L, take L of them. So the
     L-th smallest bounds the step (:func:`planner.search.bounds.rank_load_bounds.
     loaded_bound` does it for one candidate, by more paths). The updates follow, as in
-    the first tier. On several pools see :func:`_on_pools`.
+    the first tier. On several pools see
+    :func:`planner.search.bounds.pool_bounds.dealt_to_pools`.
 
     Args:
         table: Priced meshes.
@@ -45,8 +40,6 @@ def dealt_bound(table: CostTable, space: Space) -> Floats:
     bound = np.zeros(len(space))
     if not len(space):
         return bound
-    if len(table.each) > 1:
-        return _on_pools(table, space) * table.slowdown[space.mesh] / 1e9
     c = columns_of(table, space)
     for p in np.unique(c.p).tolist():
         at = np.flatnonzero((c.p == p) & (c.copies == 1))
@@ -85,104 +78,6 @@ def _starts(c: Columns, at: Ints, p: int) -> Floats:
     return starts
 
 
-def _on_pools(table: CostTable, space: Space) -> Floats:
-    """Layers dealt out to ranks on several pools, as many as each can hold. [ns].
-
-    Every rank offers the loads of its pool, up to the layers that fit into the pool's
-    memory with the activations that the rank has in flight. Infinite where all ranks
-    together hold too few.
-    """
-    before, loads = pooled_loads(table, space)
-    ends = np.array(space.hostings, dtype=np.int64)[space.mesh].cumsum(axis=1)
-    declared = columns_of(table, space).most
-    columns = [replace(columns_of(part, space), most=declared) for part in table.each]
-    bound = np.zeros(len(space))
-    for p in np.unique(ends[:, -1]).tolist():
-        every = np.flatnonzero(ends[:, -1] == p)
-        for at in np.array_split(every, -(-len(every) * p // SLICE) or 1):
-            pool = (np.arange(p)[:, None, None] >= ends[at]).sum(axis=2)
-            most = np.array([_most(columns, at, r, pool[r]) for r in range(p)])
-            each = loads[pool, at]
-            bound[at] = smallest(table.workload.model.layers, each, most=most)
-    found: Floats = np.floor(np.maximum(before + bound - 1, 0.0))
-    return found
-
-
-def _most(columns: list[Columns], at: Ints, rank: int, pool: Ints) -> Floats:
-    """Most layers that a rank can hold on its pool, each as small as any kind. [1]."""
-    found = np.zeros(len(at))
-    for index, c in enumerate(columns):
-        here = np.flatnonzero(pool == index)
-        if len(here):
-            static = np.min([its for _, its, _ in c.kinds], axis=0)
-            saved = np.min([its for *_, its in c.kinds], axis=0)
-            found[here] = most_on_rank(c, at[here], rank, static, saved)
-    return found
-
-
-def pooled_loads(table: CostTable, space: Space) -> tuple[Floats, Floats]:
-    """Loads that a rank's layers add to a step, by pool, and what is there before.
-
-    Under 1F1B the first micro-batch goes through all p ranks and back. A rank has at
-    most p forwards before its first backward, so that afterwards m - 1 backwards and at
-    least m - p forwards are left, and the backwards of the ranks before it follow::
-
-        T >= sum_j t_j + h ((m - 1) b + max(m - p, 0) f)
-
-    with h layers of forward f and backward b on the rank. Under any other schedule
-    ``T >= h m (f + b)``. A layer is of its cheapest kind.
-
-    Args:
-        table: Priced meshes of several pools.
-        space: Candidates on them.
-
-    Returns:
-        The part that every rank has, shape (candidates,), and that of each layer, shape
-        (pools, candidates). [ns]
-    """
-    plain = (space.schedules == PLAIN) & (space.vpp == 1)
-    before = np.zeros(len(space))
-    loads = np.full((len(table.each), len(space)), np.inf)
-    for kind, count in table.workload.runs:
-        both = [layer_times(part, kind, space) for part in table.each]
-        before += count * np.min(both, axis=0)
-        each = [_load(part, kind, space, plain) for part in table.each]
-        loads = np.minimum(loads, each)
-    return np.where(plain, before, 0.0), loads
-
-
-def _load(table: CostTable, kind: int, space: Space, plain: Mask) -> Floats:
-    """Load of one layer on the step of its rank. [ns], shape (candidates,)."""
-    m = table.meshes.micro_batches[space.mesh]
-    fewer = np.maximum(m - table.meshes.pp[space.mesh], 0)
-    ahead, behind = (
-        each[kind][:, space.mesh] for each in (table.forward, table.backward)
-    )
-    cost = np.where(plain, m - 1, m) * behind + np.where(plain, fewer, m) * ahead
-    return _at_entry(cost, space).astype(np.float64)
-
-
-def layer_times(table: CostTable, kind: int, space: Space) -> Ints:
-    """Forward and backward of a layer of every candidate, at its cheapest.
-
-    Args:
-        table: Priced meshes of one pool.
-        kind: Kind of layer. [1]
-        space: Candidates on them.
-
-    Returns:
-        Time of a micro-batch. [ns], shape (candidates,)
-    """
-    return _at_entry((table.forward[kind] + table.backward[kind])[:, space.mesh], space)
-
-
-def _at_entry(values: Ints, space: Space) -> Ints:
-    """Value under the menu entry of every candidate, the least where it is free."""
-    fixed = np.take_along_axis(values, np.maximum(space.menu, 0)[None], axis=0)[0]
-    found: Ints = np.where(space.menu < 0, values.min(axis=0), fixed)
-    return found
-
-
 def smallest(
     count: int,
     each: Floats,
@@ -210,3 +105,52 @@ def smallest(
         few = offers.sum(axis=0) < count
         low, high = np.where(few, middle, low), np.where(few, high, middle)
     return np.where(offered.sum(axis=0) >= count, low, np.inf)
+
+
+def least_sum(
+    count: int,
+    times: Floats,
+    loads: Floats,
+    copies: "Floats | float" = 1.0,
+    most: "Floats | float" = np.inf,
+    fewest: "Ints | int" = 0,
+    floor: "Floats | float" = 0.0,
+) -> Floats:
+    """Bound the least of ``sum_r h_r times_r + max_r h_r loads_r`` from below.
+
+    If the largest load is between two limits, no number takes more than the upper one
+    allows. So the sum is at least that of the layers dealt to the numbers with the
+    least times first, and the largest load at least the lower limit.
+
+    Args:
+        count: Sum of the whole numbers h. [1]
+        times: Times of every number. [ns], shape (numbers, candidates)
+        loads: Loads of every number. [ns], shape (numbers, candidates)
+        copies: Ranks that each number stands for. [1]
+        most: Most of each rank. [1]
+        fewest: Fewest of each rank. [1]
+        floor: Sums are no less than this. [ns]
+
+    Returns:
+        A bound; inf where the ranks hold too few. [ns], shape (candidates,)
+    """
+    low = np.maximum(smallest(count, loads, copies, most), (fewest * loads).max(axis=0))
+    order = np.argsort(times, axis=0)
+    columns = (times, np.maximum(loads, 1.0), copies, np.minimum(most, count), fewest)
+    times, loads, copies, most, given = (
+        np.take_along_axis(np.broadcast_to(each, order.shape), order, axis=0)
+        for each in columns
+    )
+    count = count - (given * copies).sum(axis=0)
+    base = (given * copies * times).sum(axis=0)
+    least = np.full(times.shape[1], np.inf)
+    for cell in range(CELLS):
+        high = low * WIDER if cell < CELLS - 1 else np.inf
+        held = np.minimum(np.floor(high / loads * ROUNDED_UP), most)
+        held = np.maximum(held - given, 0) * copies
+        before = held.cumsum(axis=0) - held
+        taken = np.clip(count - before, 0, held)
+        sums = np.maximum(base + (taken * times).sum(axis=0), floor)
+        least = np.minimum(least, low + sums)
+        low = high
+    return least

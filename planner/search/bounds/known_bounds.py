@@ -7,14 +7,13 @@ import numpy.typing as npt
 
 from planner.cost.meshes import Floats
 from planner.cost.pricing import Pricing
-from planner.cost.workload import Pool
 from planner.search.space.declared import Space
 
 MOST = 1 << 19
 """Candidates of a variant whose bounds are kept, at 80 B each. [1]"""
 ODD = 0x9E3779B97F4A7C15
 """Multiplier that spreads equal sums over 64 bits; any odd number will do. [1]"""
-NOT_IN_BOUNDS = ("search", "risk", "spare", "aim", "stage_pools")
+NOT_IN_BOUNDS = ("search", "risk", "spare", "aim")
 """Fields of a job that no bound of the first tier depends on. [text]"""
 
 Rows = npt.NDArray[np.int32]
@@ -111,22 +110,7 @@ def _is_priced_alike(one: Pricing, other: Pricing) -> bool:
     pairs = ((getattr(one, name), getattr(other, name)) for name in names)
     alike = all(mine is theirs or mine == theirs for mine, theirs in pairs)
     same = one.search.space == other.search.space
-    return alike and same and _hosts(one) == _hosts(other)
-
-
-def _hosts(workload: Pricing) -> list[Pool]:
-    return [workload.stage_pools[at] for at in _order(workload)]
-
-
-def _order(workload: Pricing) -> list[int]:
-    """Hosting pools by name: bounds of the first tier do not depend on their order.
-
-    Where degrees differ from the first pool's, the order stays as it is. [1]
-    """
-    pools = workload.stage_pools
-    if not all(pool.is_like_the_first for pool in pools):
-        return list(range(len(pools)))
-    return sorted(range(len(pools)), key=lambda at: pools[at].name)
+    return alike and same
 
 
 def _rows(workload: Pricing, space: Space) -> Rows:
@@ -134,9 +118,8 @@ def _rows(workload: Pricing, space: Space) -> Rows:
     own = np.stack((space.vpp, space.schedules, space.menu), axis=1)
     columns: list[Rows] = [space.meshes.packed[space.mesh], own.astype(np.int32)]
     if workload.mixed:
-        hosting = np.array(space.hostings, dtype=np.int32)
-        of_pools = hosting.reshape(-1, len(workload.stage_pools))
-        columns.append(of_pools[:, _order(workload)][space.mesh])
+        hosted = space.hosted().reshape(len(space), len(workload.stage_pools))
+        columns.append(hosted.astype(np.int32))
     return np.concatenate(columns, axis=1)
 
 

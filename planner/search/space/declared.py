@@ -90,6 +90,16 @@ class Space:
         """
         return self.hostings[int(self.mesh[candidate])] if self.hostings else ()
 
+    def hosted(self) -> Ints:
+        """Pipeline ranks that each of several pools hosts, by candidate.
+
+        Returns:
+            Ranks in the order of the pools. [1], shape (candidates, pools)
+        """
+        pools = len(self.hostings[0]) if self.hostings else 0
+        rows = np.array(self.hostings, dtype=np.int64).reshape(-1, max(pools, 1))
+        return rows[self.mesh]
+
     def choices(self, candidate: int) -> tuple[int, ...]:
         """Menu entries that the layers of a candidate may use.
 

@@ -21,7 +21,6 @@ from planner.job.variants import variants
 from planner.planning.optimize import optimize
 from planner.search import stop
 from planner.search.best_first import search_all
-from planner.search.bounds import deal_bounds as deals
 from planner.search.bounds import pool_bounds as pools
 from planner.search.incumbents import Found
 from planner.search.space.formats import BY_NARROWER
@@ -215,7 +214,7 @@ def check_bound(job: Pricing) -> None:
         if not (variant.mixed and len(found)):
             continue
         table = price_meshes(variant, found.meshes, found.recompute)
-        both = (pools.pooled_bound(table, found), deals.dealt_bound(table, found))
+        both = (pools.pooled_bound(table, found), pools.dealt_to_pools(table, found))
         bounds = np.maximum(*both)
         for at, bound in enumerate(bounds.tolist()):
             costs = candidate_costs(table, found, at)

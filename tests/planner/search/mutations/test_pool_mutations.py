@@ -9,7 +9,7 @@ from cases import is_caught
 
 from planner.cost.table.mixed import MixedTable
 from planner.job import variants
-from planner.search.bounds import deal_bounds as deals
+from planner.search.bounds import columns
 from planner.search.bounds import pool_bounds as pools
 from planner.search.space import fleet, space
 from planner.search.space.fleet import PoolShapes
@@ -67,19 +67,28 @@ def one_fewer(true: Any) -> Any:
 
 
 def all_thrice(true: Any) -> Any:
-    """Loads of layers that are three times as long."""
+    """Times of layers that are three times as long."""
+    return lambda *args: 3 * true(*args)
 
-    def loads(*args: Any) -> Any:
-        before, each = true(*args)
-        return before, 3 * each
 
-    return loads
+def one_more_trip(true: Any) -> Any:
+    """Paths that go through all ranks once more than there are micro-batches for."""
+
+    def paths(*args: Any) -> Any:
+        return [
+            way._replace(whole=way.whole + 1, before=way.before / way.whole * 2)
+            for way in true(*args)[1:2]
+        ]
+
+    return paths
 
 
 MUTATIONS: dict[str, tuple[Any, str, Break]] = {
     "the bound over pools too high": (pools, "pooled_bound", not_shared),
-    "ranks of a pool that hold less": (deals, "most_on_rank", one_fewer),
-    "layers of a pool too long": (pools, "pooled_loads", all_thrice),
+    "ranks of a pool that hold less": (pools, "most_on_rank", one_fewer),
+    "layers of a pool too long": (pools, "_layers", all_thrice),
+    "a way through all ranks too many": (pools, "_trips", one_more_trip),
+    "stages of a pool that hold less": (columns, "_most_on_pools", one_fewer),
     "an order of the pools lost": (variants, "arrangements", but_last),
     "a number of stages lost": (PoolShapes, "_ranks", but_last),
     "degrees that do not divide": (space, "keeps_to_pools", always(value=True)),
