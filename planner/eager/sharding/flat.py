@@ -133,7 +133,7 @@ class Unit:
 
 @dataclass
 class FlatTraffic(Traffic):
-    """What the groups of one model share: number of gathers, and the last one used."""
+    """Number of gathers, and the group used last, of all groups of a model."""
 
     gathers: int = 0
     last: FlatGroup | None = None

@@ -154,3 +154,22 @@ def test_allocated_memory_is_what_a_run_reported(seq: int, allocated: float) -> 
     """The same page, of LoRA at both lengths."""
     ran = run(equal_steps(case(seq=seq)), (seq,) * 2)
     assert ran.peak_allocated / GIB == pytest.approx(allocated, rel=0.02)
+
+
+@each(("zero", "offload"), [(2, False), (3, False), (2, True), (3, True)])
+def test_later_steps_take_nothing_more(zero: int, *, offload: bool) -> None:
+    """A step gives back what it takes, and finds its cache in the next."""
+    optimizer = "none" if offload else "adamw"
+    own = {"zero": zero, "offload": offload, "optimizer": optimizer}
+    steps = equal_steps(case("nf4", layers=3, **own))
+    two, five = (run(steps, (512,) * count) for count in (2, 5))
+    assert two.peak_reserved == five.peak_reserved
+    assert two.allocated == five.allocated
+
+
+def test_zero_2_gathers_every_block_once() -> None:
+    """All blocks are whole from their forward to their backward."""
+    loss = {"loss": "chunked", "keep_outputs": False}
+    kept = told(zero=2, **loss).after["forward"]
+    gathered = sum(kept.get(name, 0) for name in GATHERS)
+    assert gathered == pytest.approx(2 * (2 * (BLOCK + ADAPTERS) + ENDS), rel=1e-3)
