@@ -124,6 +124,14 @@ FACTS = (
         "accelerate",
         aside=_early_states,
     ),
+    Fact(
+        "FSDP1 keeps the cache of wrapping, and gathers on streams of its own",
+        "PyTorch 2.2 torch/distributed/fsdp: _init_utils.py, flat_param.py, "
+        "_runtime_utils.py; train.py of AnswerDotAI/fsdp_qlora",
+        ("fsdp-qlora",),
+        "accelerate",
+        lambda recipe, _: replace(recipe, flat_parameters=False),
+    ),
 )
 
 

@@ -43,6 +43,8 @@ class EagerCase(BaseModel):
     zero: Literal[0, 2, 3] = Field(default=0, description="FSDP2 sharding")
     world: int = Field(default=1, gt=0, description="[GPUs]")
     mp: bool = Field(default=True, description="fp32 shards, bf16 compute")
+    flat: bool = Field(default=False, description="FSDP1: flat parameters, wrapped")
+    offload: bool = Field(default=False, description="flat shards wait on the CPU")
     tp: int = Field(default=1, gt=0, description="tensor parallel [GPUs]")
     sp: bool = Field(default=True, description="sequence parallel where tp > 1")
     pp: int = Field(default=1, gt=0, description="pipeline stages [1]")

@@ -229,7 +229,7 @@ def loss_of(
     logits = logits_of(model, hidden)
     if case.loss == "none":
         return scalar(logits, "sum")
-    if case.zero:
+    if case.zero and not case.flat:
         return plain_loss(logits, ids)
     logits = to(logits, F32) if case.loss == "upcast" else logits
     loss = WHOLE.get(case.loss, causal_loss)(logits, ids)

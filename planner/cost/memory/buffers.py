@@ -176,7 +176,8 @@ def head_buffers(workload: Pricing, meshes: Meshes) -> Floats:
 
     The layer whose parameters are gathered ahead, and the head with its gradient.
     A head that stays whole for the entire step is counted with the states. A replayed
-    loss has the head's gradient already, and is over when a layer is gathered.
+    loss has the head's gradient already, and is over when a layer is gathered, but for
+    FSDP1: the gradient of the loss, an output of the model, sets off that gather.
 
     Args:
         workload: The job.
@@ -184,6 +185,10 @@ def head_buffers(workload: Pricing, meshes: Meshes) -> Floats:
 
     Returns:
         Memory. [B], shape (meshes,)
+
+    References:
+        torch/distributed/fsdp/_runtime_utils.py, _register_pre_backward_hooks and
+        _prefetch_handle of the root.
     """
     recipe = workload.recipe
     units = [layer_owned(workload, kind, meshes) for kind in workload.kinds]
@@ -194,7 +199,7 @@ def head_buffers(workload: Pricing, meshes: Meshes) -> Floats:
         ahead = np.zeros(len(meshes))
     total = recipe.gather_bytes * ahead
     apart, replayed = not recipe.head_stays_whole, is_replayed(workload, meshes)
-    total = np.where(replayed, 0.0, total)
+    total = np.where(replayed & (not recipe.flat_parameters), 0.0, total)
     total = total + apart * head_bytes(workload, meshes, made=replayed)
     return np.where(meshes.zero == 3, total, 0.0)
 

@@ -36,6 +36,8 @@ QUIET = 8
 """Drawn batches in a row that reserve nothing: the cache has settled. [1]"""
 SEED = 0
 """Seed of the draws: a job has one answer. [1]"""
+FLAT = 2
+"""Least ZeRO stage that FSDP1's flat parameters stand for. [1]"""
 BLOCKS = 12
 """Blocks that are replayed on expandable segments, at most: deeper models map more
 pages and leave no more of them unused. [1]"""
@@ -56,7 +58,8 @@ def cached_bytes(
     """Reserved less allocated memory of a rank, each at its peak.
 
     Counted for one pipeline stage whose tensors are whole on the rank, or whose
-    sharded part is frozen. The buffers of a gather, all of one size, are left out.
+    sharded part is frozen. Under FSDP1 the run begins with the model's wrapping, whose
+    cache it keeps; FSDP2's buffers of a gather, all of one size, are left out.
 
     Args:
         workload: The job.
@@ -89,7 +92,7 @@ def _of_run(workload: Pricing, meshes: Meshes, case: EagerCase) -> float | None:
         "ga": 1 if training.frozen else min(count, ACCUMULATED),
         "optimizer": "adamw" if adam else case.optimizer,
         "layers": min(layers, BLOCKS) if grows else layers,
-    }
+    } | _flat(workload, meshes)
     text = case.model_copy(update=whole).model_dump_json()
     draws = training.uneven
     if draws and len(draws.lengths) > 1:
@@ -99,6 +102,16 @@ def _of_run(workload: Pricing, meshes: Meshes, case: EagerCase) -> float | None:
     below = workload.recipe.lengths == "below" or unknown
     mixed = orders(case.seq, sequences, count) if below else (Batches(),)
     return _cached(text, mixed, grows=grows)
+
+
+def _flat(workload: Pricing, meshes: Meshes) -> dict[str, object]:
+    """Fields of a case that FSDP1 shards; none without flat parameters."""
+    zero, ranks = int(meshes.zero[0]), int(meshes.dp_shard[0])
+    if zero < FLAT or ranks == 1 or not workload.recipe.flat_parameters:
+        return {}
+    away = workload.offload.parameters >= 1
+    fields = {"zero": zero, "world": ranks, "mp": False, "flat": True, "offload": away}
+    return fields | ({"optimizer": "none"} if workload.offload.optimizer >= 1 else {})
 
 
 @cache

@@ -8,7 +8,7 @@ that takes confirms the sizes and that the sequence is the same.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -41,6 +41,8 @@ class Steps:
     each: npt.NDArray[np.float64]
     pairs: npt.NDArray[np.float64]
     marks: dict[str, int]
+    streams: dict[int, int] = field(default_factory=dict)
+    """Streams of the storages that are not of the stream that computes. [1]"""
 
     @cached_property
     def repeats(self) -> bool:
@@ -103,7 +105,7 @@ def steps_of(case: EagerCase) -> Steps:
     each = (sizes[1] - sizes[0]) / STEP - 3 * STEP * pairs
     fixed = sizes[0] - STEP * (each + STEP * pairs)
     numbers = [number for number, _ in traces[0].events]
-    return Steps(numbers, fixed, each, pairs, dict(traces[0].marks))
+    return Steps(numbers, fixed, each, pairs, traces[0].marks, traces[0].streams)
 
 
 def _alike(traces: list[Trace]) -> Sizes:
@@ -129,7 +131,14 @@ def equal_steps(case: EagerCase) -> Steps:
     trace = _trace(case, case.seq)
     sizes, numbers = _sizes(trace), [number for number, _ in trace.events]
     none = np.zeros(len(sizes))
-    return Steps(numbers, sizes.astype(np.float64), none, none, dict(trace.marks))
+    return Steps(
+        numbers,
+        sizes.astype(np.float64),
+        none,
+        none,
+        trace.marks,
+        trace.streams,
+    )
 
 
 def _trace(case: EagerCase, length: int) -> Trace:
@@ -167,9 +176,9 @@ def run(
     Raises:
         OutOfMemoryError: When the device has no room.
     """
-    allocator = Allocator(settings)
-    _feed(allocator, events(steps, lengths, together))
-    return allocator
+    device = _Device(steps, settings)
+    device.feed(passes(steps, lengths, together))
+    return device.allocator
 
 
 def settle(
@@ -192,7 +201,8 @@ def settle(
     Raises:
         OutOfMemoryError: When the device has no room.
     """
-    allocator = Allocator(settings)
+    device = _Device(steps, settings)
+    allocator = device.allocator
     longest, *others = lengths
 
     def until_quiet() -> Iterator[int]:
@@ -206,22 +216,69 @@ def settle(
             reserved = allocator.peak_reserved
         yield from (longest, longest)
 
-    _feed(allocator, events(steps, until_quiet()))
+    device.feed(passes(steps, until_quiet()))
     return allocator
 
 
-def _feed(allocator: Allocator, every: Iterable[Event]) -> None:
-    """Take and give back as a run does."""
-    live: dict[int, Block] = {}
-    for number, size in every:
-        if size:
-            live[number] = allocator.take(size)
-        else:
-            allocator.give(live.pop(number))
+class _Device:
+    """A GPU that holds the model of a run, with the peaks counted from there on."""
+
+    def __init__(self, steps: Steps, settings: Settings | None) -> None:
+        self.allocator = Allocator(settings)
+        self.live: dict[int, Block] = {}
+        self.streams = steps.streams
+        self.feed(made(steps))
+        self.allocator.peak_allocated = self.allocator.allocated
+
+    def feed(self, every: Iterable[Event]) -> None:
+        """Take and give back as a run does."""
+        for number, size in every:
+            if size:
+                stream = self.streams.get(number, 0)
+                self.live[number] = self.allocator.take(size, stream)
+            else:
+                self.allocator.give(self.live.pop(number))
 
 
 def events(steps: Steps, lengths: Iterable[int], together: int = 1) -> Iterator[Event]:
     """All allocations and frees of a run.
+
+    Args:
+        steps: The sequence. [steps]
+        lengths: Tokens of the sequences of every step. [tokens]
+        together: Of the lengths, those that the first step accumulates. [1]
+
+    Yields:
+        Number and size of a storage, size 0 where it is freed. [B]
+    """
+    yield from made(steps)
+    yield from passes(steps, lengths, together)
+
+
+def made(steps: Steps) -> Iterator[Event]:
+    """Allocations and frees until the model is there.
+
+    Weights that are wrapped come from the CPU: of all that was made before, what the
+    wrapping leaves alone counts.
+
+    Args:
+        steps: The sequence. [steps]
+
+    Yields:
+        Number and size of a storage, size 0 where it is freed. [B]
+    """
+    end = steps.marks["model"]
+    loaded = steps.marks.get("loaded", end)
+    wrapped = list(steps.part(0, loaded, end))
+    gone = {number for number, size in wrapped if not size}
+    first = dict(_kept(steps.part(0, 0, loaded)))
+    yield from (event for event in first.items() if event[0] not in gone)
+    gone &= first.keys()
+    yield from (event for event in wrapped if event[0] not in gone)
+
+
+def passes(steps: Steps, lengths: Iterable[int], together: int = 1) -> Iterator[Event]:
+    """Allocations and frees of the steps.
 
     The optimizer's states are made in the first step, after its last backward.
 
@@ -235,7 +292,6 @@ def events(steps: Steps, lengths: Iterable[int], together: int = 1) -> Iterator[
         Number and size of a storage, size 0 where it is freed. [B]
     """
     marks, left = steps.marks, set[int]()
-    yield from _kept(steps.part(0, 0, marks["model"]))
     together = together if steps.repeats else 1
     for place, length in enumerate(lengths):
         for start, end in _parts(place, together):

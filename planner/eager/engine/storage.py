@@ -22,18 +22,26 @@ SIZE = {F32: 4, BF16: 2, I64: 8, I32: 4, U8: 1, BOOL: 1}
 """Bytes of one element by type. [B]"""
 GRAIN = 512
 """The allocator's smallest step. [B]"""
+GATHERS = ("gathered even", "gathered odd")
+"""FSDP1's gathers take turns. Their stream lends the bytes of a block again once the
+computation has passed it (``record_stream``), and the rate limiter waits for all blocks
+but the last (``_FreeEventQueue``). [name]"""
+COPIED, REDUCED = "copied shards", "reduced gradients"
+STREAMS = {name: i + 1 for i, name in enumerate((*GATHERS, COPIED, REDUCED))}
+"""Streams whose caches hold the bytes of some categories; all others are of 0. [1]"""
 Shape = tuple[int, ...]
 
 
 class Trace:
     """The sequence in which storages were allocated and freed."""
 
-    __slots__ = ("events", "made", "marks", "numbers")
+    __slots__ = ("events", "made", "marks", "numbers", "streams")
 
     def __init__(self) -> None:
         self.events: list[tuple[int, int]] = []
         self.marks: dict[str, int] = {}
         self.numbers: dict[int, int] = {}
+        self.streams: dict[int, int] = {}
         self.made = 0
 
     def note(self, storage: Storage, size: int) -> None:
@@ -50,6 +58,8 @@ class Trace:
             self.made += 1
             self.numbers[id(storage)] = self.made
             self.events.append((self.made, size))
+            if stream := STREAMS.get(storage.category):
+                self.streams[self.made] = stream
 
     def mark(self, name: str) -> None:
         """Note where a part of the sequence ends.

@@ -24,6 +24,7 @@ from planner.eager.engine.tape import Tape, needs
 from planner.eager.modules import Module
 from planner.eager.ops.pointwise import to
 
+Place = tuple[Module, str]
 IDLE, FORWARD, PRE_BACKWARD, POST_BACKWARD = "idle", "forward", "pre", "post"
 
 
@@ -50,7 +51,7 @@ class Traffic:
 class Weight:
     """One parameter: its shard on this rank, and the whole while it is gathered."""
 
-    def __init__(self, places: list[tuple[Module, str]], policy: Policy) -> None:
+    def __init__(self, places: list[Place], policy: Policy) -> None:
         self.places, self.policy = places, policy
         module, name = places[0]
         whole: Tensor = getattr(module, name)
@@ -351,12 +352,25 @@ def weights_of(
     Returns:
         The sharded parameters. [weights]
     """
-    places: dict[int, list[tuple[Module, str]]] = {}
+    return [Weight(where, policy) for where in places_of(module, without or set())]
+
+
+def places_of(module: Module, without: set[int]) -> list[list[Place]]:
+    """Places of every parameter below a module, those of a tied one together.
+
+    Args:
+        module: Module that holds the parameters. [module]
+        without: Identities of tensors to leave out. [identities]
+
+    Returns:
+        Owner and name, for each place of each parameter. [places]
+    """
+    places: dict[int, list[Place]] = {}
     for _, owner in module.modules():
         for name, value in vars(owner).items():
-            if isinstance(value, Tensor) and id(value) not in (without or ()):
+            if isinstance(value, Tensor) and id(value) not in without:
                 places.setdefault(id(value), []).append((owner, name))
-    return [Weight(where, policy) for where in places.values()]
+    return list(places.values())
 
 
 def sharding(world: int, zero: int, dtype: str, *, mixed: bool) -> Policy:

@@ -14,6 +14,7 @@ from planner.eager.modules import Identity, RMSNorm
 from planner.eager.ops.pointwise import scalar, to
 from planner.eager.ops.views import reshape
 from planner.eager.optimizer import Optimizer
+from planner.eager.sharding.flat import FlatModel
 from planner.eager.sharding.fsdp import ShardedModel, sharding
 from planner.eager.sharding.tensor_parallel import split_cross_entropy, split_model
 
@@ -30,6 +31,7 @@ class ParallelIteration(Iteration):
         trace: Trace | None = None,
     ) -> None:
         self.sharded: ShardedModel | None = None
+        self.flat: FlatModel | None = None
         self.stream: Tensor | None = None
         self.received: list[Tensor] = []
         super().__init__(case, depths, tracked=tracked, trace=trace)
@@ -61,9 +63,21 @@ class ParallelIteration(Iteration):
             self.count(model)
         if case.tp > 1:
             split_model(model, case)
-        if case.zero:
+        if case.zero and case.flat:
+            self.flat = self._wrap(model)
+        elif case.zero:
             self.sharded = self._shard(model)
         return model
+
+    def _wrap(self, model: CausalModel) -> FlatModel:
+        case = self.case
+        if case.tp > 1 or case.pp > 1 or case.mp:
+            raise Unsupported("flat parameters of split models, or in mixed precision")
+        self.tape.ledger.mark("loaded")
+        policy = sharding(case.world, case.zero, weight_type(case), mixed=False)
+        flat = FlatModel(model, model.model.layers, policy, offload=case.offload)
+        self.tape.after_backward.append(flat.finish)
+        return flat
 
     def _shard(self, model: CausalModel) -> ShardedModel:
         case = self.case
@@ -106,8 +120,9 @@ class ParallelIteration(Iteration):
         given = positions if case.tp > 1 or case.stage > 0 else None
         start = self.ids if self.stream is None else self.stream
         with self.tape.casting(enabled=case.precision == "amp_bf16"):
-            if self.sharded is not None:
-                self.sharded.before_forward()
+            for model in (self.sharded, self.flat):
+                if model is not None:
+                    model.before_forward()
             hidden = [self.model.model(start, given)]
             if case.stage < case.pp - 1:
                 return self.left(hidden.pop())
@@ -138,8 +153,9 @@ class ParallelIteration(Iteration):
     def _loss(self, hidden: list[Tensor]) -> Tensor:
         """The loss; the stream leaves its list once the head has read it."""
         case, model = self.case, self.model
-        if case.tp == 1 and not case.zero:
-            return loss_of(case, model, self.ids, hidden.pop(), self.kept)
+        if case.tp == 1 and (not case.zero or self.flat):
+            loss = loss_of(case, model, self.ids, hidden.pop(), self.kept)
+            return loss if self.flat is None else self.flat.after_forward(loss)
         logits = self.left(logits_of(model, hidden.pop()))
         if case.loss == "none" and case.tp == 1:
             return scalar(logits, "sum")

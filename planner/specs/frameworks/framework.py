@@ -121,6 +121,9 @@ class Recipe:
     """Activations of a layer registered for overlapped exchanges over tp. [1]"""
     repeats_kv: bool = False
     """Keys and values are copied for every query head before attention."""
+    flat_parameters: bool = False
+    """Sharding of ZeRO-2 and 3 is FSDP1's, which wraps a model that comes from the CPU
+    unit by unit and gathers on streams of their own. [-]"""
     keeps_outputs: bool = False
     """The loop keeps a forward's logits until the next forward is over. [-]"""
     lengths: Lengths = "cut"
@@ -234,6 +237,8 @@ class RecipeOverrides(BaseModel):
     """Mask kept per element by each of a layer's two dropouts. [B]"""
     embedding_stays_whole: bool | None = None
     """The embedding is gathered once too, as the head is."""
+    flat_parameters: bool | None = None
+    """Sharding of ZeRO-2 and 3 is FSDP1's, by flat parameters. [-]"""
     shards_freed: bool | None = None
     """Sharded gradients are freed after every step too, and count as freed."""
     accumulates_at: tuple[int, ...] | None = None

@@ -5,8 +5,10 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+import pytest
 from each import each
 
+from planner.api.given import layout_given
 from planner.cost.memory.cached_bytes import orders
 from planner.eager import EagerCase
 from planner.eager.allocator.allocator import Settings
@@ -15,8 +17,11 @@ from planner.eager.case import LoraCase
 from planner.job.resolve import resolve
 from planner.planning.optimize import optimize
 from planner.prediction.predict import predict
+from planner.specs.answer.estimate import StageMemory
+from planner.specs.answer.result import RankedPlan
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
+from planner.specs.layouts.layout_text import given_layout
 from planner.specs.reading.read import read_spec
 
 GIB = 2**30
@@ -34,10 +39,17 @@ MODEL = {
     "intermediate_size": 8192,
 }
 """Llama 3.2 1B."""
+DAY_OF_FSDP1 = "2024-03-01"
+"""Date of code that shards by FSDP1 and raises its logits to fp32. [-]"""
 
 
 def fragmentation(stack: dict[str, Any], *, zero: int = 0, **training: Any) -> float:
     """Reserved less allocated memory of the first rank. [GiB]."""
+    return memory(stack, zero=zero, **training).fragmentation
+
+
+def memory(stack: dict[str, Any], *, zero: int = 0, **training: Any) -> StageMemory:
+    """Memory of the first rank."""
     fields = {
         "model": "llama-3.2-1b",
         "cluster": {"node": "workstation-rtx-4090-2", "nodes": 1},
@@ -48,7 +60,7 @@ def fragmentation(stack: dict[str, Any], *, zero: int = 0, **training: Any) -> f
     workload = resolve(JobSpec.model_validate(fields), file="j.yaml", base=Path())[0]
     given = {"tp": 1, "pp": 1, "dp": 2, "zero_stage": zero, "micro_batch": 2}
     layout = PartialLayout.model_validate(given | {"recompute": "full"})
-    return predict(workload, layout).estimate.memory.stages[0].fragmentation
+    return predict(workload, layout).estimate.memory.stages[0]
 
 
 @each(("allocator", "zero"), [("segments", 0), ("expandable", 0), ("segments", 3)])
@@ -66,6 +78,40 @@ def test_adapters_reserve_what_the_allocator_does(allocator: str, zero: int) -> 
     expected = (ran.peak_reserved - ran.peak_allocated) / GIB
     found = fragmentation({"allocator": allocator}, zero=zero, method="lora")
     assert abs(found - expected) < 1e-6
+
+
+@each(
+    ("version", "loss"),
+    [
+        (DAY_OF_FSDP1, {"loss": "upcast", "mbs": 2, "seq": 2048}),
+        ("2025-03-31", {"loss": "hf", "seq": 4096}),
+    ],
+)
+def test_flat_parameters_reserve_what_wrapping_and_their_streams_leave(
+    version: str, loss: dict[str, Any]
+) -> None:
+    """Accelerate before 1.6: a rank wraps the model, and gathers block by block."""
+    lora = LoraCase(r=16, targets=NAMES)
+    fields = {"model": MODEL, "recompute": "full", "lora": lora}
+    sharded = {"zero": 3, "world": 2, "mp": False, "flat": True}
+    case = EagerCase.model_validate(fields | sharded | loss)
+    ran = run(equal_steps(case), (case.seq,) * 2)
+    expected = (ran.peak_reserved - ran.peak_allocated) / GIB
+    found = memory({"allocator": "segments", "version": version}, zero=3, method="lora")
+    assert abs(found.fragmentation - expected) < 1e-6
+    # The table has the same ends, shards and block that is gathered ahead.
+    assert found.allocated == pytest.approx(ran.peak_allocated / GIB, rel=0.02)
+    newest = fragmentation({"allocator": "segments"}, zero=3, method="lora")
+    assert expected > newest
+
+
+def test_whole_replicas_and_later_releases_wrap_nothing() -> None:
+    """Replicas of before FSDP2, and shards of the day when accelerate has it."""
+    for zero, version in ((0, "2025-03-31"), (3, "2025-04-01")):
+        old = {"allocator": "segments", "version": version}
+        new = {"allocator": "segments"}
+        found = [fragmentation(s, zero=zero, method="lora") for s in (old, new)]
+        assert found[0] == found[1]
 
 
 def test_batches_that_need_new_memory_are_longer_than_all_before_them() -> None:
@@ -169,11 +215,36 @@ def test_a_ratio_set_by_hand_counts() -> None:
     )
 
 
-def test_the_verifier_agrees() -> None:
-    """Plans of adapters, which the flow verifies, claim what is simulated."""
-    file = JOBS / "llama-3.1-8b-lora-rtx-4090.yaml"
-    workload = resolve(read_spec(file), file=str(file), base=JOBS)[0]
+def agreed(job: JobSpec, file: Path) -> list[RankedPlan]:
+    """Plans of a job, which the flow verifies, once each is predicted alike."""
+    workload = resolve(job, file=str(file), base=JOBS)[0]
     plans = optimize([workload]).plans
     assert plans
     for found in plans:
+        given = layout_given(given_layout(found.layout))
+        assert given is not None
+        again = predict(workload, given).estimate
+        assert again.memory == found.estimate.memory
+    return plans
+
+
+def test_the_verifier_agrees() -> None:
+    """Plans of adapters claim what is simulated."""
+    file = JOBS / "llama-3.1-8b-lora-rtx-4090.yaml"
+    for found in agreed(read_spec(file), file):
         assert found.estimate.memory.stages[0].fragmentation > 0.1
+
+
+def test_the_verifier_agrees_on_flat_parameters() -> None:
+    """Plans that FSDP1 shards over two GPUs keep more than whole replicas would."""
+    file = JOBS / "llama-3.1-8b-lora-rtx-4090.yaml"
+    fields = {
+        "cluster": {"node": "workstation-rtx-4090-2", "nodes": 1},
+        "stack": {"version": DAY_OF_FSDP1, "allocator": "segments"},
+        "search": {"zero_stage": (3,)},
+    }
+    job = JobSpec.model_validate(
+        read_spec(file).model_dump(exclude_unset=True) | fields
+    )
+    for found in agreed(job, file):
+        assert found.estimate.memory.stages[0].fragmentation > 0.5
