@@ -134,7 +134,7 @@ class Family:
 def _priced_again(
     workload: Pricing, parts: Sequence[Part]
 ) -> Iterator[tuple[Part, CostTable]]:
-    """What is left of the parts, with their tables."""
+    """Price what is left of every part."""
     for part in parts:
         table = price_meshes(workload, part.space.meshes, part.space.recompute)
         yield part, table

@@ -149,7 +149,7 @@ class _Work:
         )
 
     def take(self, at: Ints) -> "_Work":
-        """The same of some candidates."""
+        """Keep some candidates."""
         own = {name: getattr(self, name)[..., at] for name in OF_CANDIDATES}
         columns = [(way.take(at), loads[:, at]) for way, loads in self.trips]
         return replace(self, **own, trips=columns)
