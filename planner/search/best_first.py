@@ -128,8 +128,13 @@ class VariantSearch:
         return best is not None and search.next_bound() > best.step_s
 
     def _is_close(self, bound: float, gap: float) -> bool:
+        """Tell if the best plan is good enough, and the list full where it counts.
+
+        The list of a part of a space may stay short: filling the list may take long
+        where few candidates fit.
+        """
         best = self.incumbents.best
-        if not gap or best is None or not self.incumbents.is_full:
+        if not gap or best is None or not (self.incumbents.is_full or self.of_a_part):
             return False
         return bound >= best.step_s * (1 - gap)
 

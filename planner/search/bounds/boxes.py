@@ -114,6 +114,22 @@ def stages_decide(costs: StageCosts) -> bool:
     return len(costs.menu) == costs.copies == 1
 
 
+def is_near_whole(costs: StageCosts, box: Box) -> bool:
+    """Tell if whole splits of a box are few enough to be asked for one by one.
+
+    Args:
+        costs: The inner problem.
+        box: One box.
+
+    Returns:
+        True where every rank's load is fixed, every stage has one of two numbers of
+        layers, and layers are of one kind.
+    """
+    fixed = bool((box.low == box.high).all())
+    pairs = bool((box.most - box.fewest <= 1).all())
+    return fixed and pairs and stages_decide(costs) and len(costs.layers) == 1
+
+
 def least_in_boxes(costs: StageCosts, lines: Lines, boxes: Box) -> Ints:
     """Least values of linear functions over the splits in boxes, by one line a box.
 

@@ -28,6 +28,8 @@ MOST_SPLITS = 4
 """Good splits that are kept of one shape, the latest. [1]"""
 MOST_BOXES = 1000
 """Boxes that are kept of one shape. [1]"""
+MOST_DECIDING = 500
+"""Paths that ruled whole splits out and are kept of one shape, the latest. [1]"""
 MOST_MEANS = 40
 """Weighted means that are kept of one shape, the latest. [1]"""
 
@@ -75,6 +77,7 @@ class ShapePaths:
         self.work: dict[tuple[object, ...], PathColumns] = {}
         self.binding: dict[Shape, list[Path]] = {}
         self.means: dict[Shape, list[WeightedPath]] = {}
+        self.decided: dict[Shape, list[Path]] = {}
         self.best: dict[Shape, list[Counts]] = {}
         self.taught: Counter[Shape] = Counter()
         self.cases: dict[Shape, tuple[Box, list[WeightedPath | None]]] = {}
@@ -128,6 +131,27 @@ class ShapePaths:
             Paths that the search has found already.
         """
         return self.binding.get(shape_of(costs), [])
+
+    def deciding(self, costs: StageCosts) -> list[Path]:
+        """Paths that ruled whole splits of candidates of the shape out.
+
+        Args:
+            costs: The inner problem.
+
+        Returns:
+            The latest paths.
+        """
+        return self.decided.get(shape_of(costs), [])
+
+    def keep_deciding(self, costs: StageCosts, paths: Sequence[Path]) -> None:
+        """Remember paths that ruled whole splits of a candidate out.
+
+        Args:
+            costs: The inner problem.
+            paths: Paths of the candidate's graph.
+        """
+        known = [*self.deciding(costs), *paths]
+        self.decided[shape_of(costs)] = known[-MOST_DECIDING:]
 
     def splits(self, costs: StageCosts) -> list[Counts]:
         """Good splits of other candidates of the shape and the menu's length.

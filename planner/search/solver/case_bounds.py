@@ -12,6 +12,7 @@ from planner.pipeline.path_columns import WeightedPath
 from planner.pipeline.splits import step_ns
 from planner.search.bounds.boxes import (
     Box,
+    is_near_whole,
     least_in_boxes,
     stages_decide,
     trimmed,
@@ -21,6 +22,9 @@ from planner.search.bounds.rank_load_bounds import cases_of, proof_of
 from planner.search.solver.dual import WHOLE, Cuts, Descent, rank_loads
 from planner.search.solver.local import Split, fastest, rounded
 from planner.search.solver.program import Solution
+
+MOST_ASKED = 100.0
+"""Deterministic time of CP-SAT for the whole splits of one candidate's boxes. [1]"""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class LoadTree:
         self.cuts, self.shapes = cuts, shapes
         self.nodes: list[tuple[int, int, _Node]] = []
         self.settled = float("inf")
-        self.made = self.solved = 0
+        self.made, self.solved, self.asked = 0, 0, 0.0
         self.best: Split | None = None
         self.closed: list[tuple[Box, WeightedPath | None]] = []
         known = shapes.of(cuts.costs)
@@ -91,7 +95,8 @@ class LoadTree:
         """
         bound, _, node = heapq.heappop(self.nodes)
         if node.solution is not None:
-            self._cut(bound, node, node.solution)
+            if not self._asks(bound, node, enough, goal):
+                self._cut(bound, node, node.solution)
         elif node.kept.is_point and stages_decide(self.cuts.costs):
             self._settle_point(node)
         elif not node.learned and stages_decide(self.cuts.costs):
@@ -230,6 +235,40 @@ class LoadTree:
     def _found(self, split: Split | None) -> None:
         if split and (self.best is None or split.value < self.best.value):
             self.best = split
+
+    def _asks(
+        self, bound: int, node: _Node, enough: int | None, goal: int | None
+    ) -> bool:
+        """Ask for whole splits of a box that are as fast as the goal.
+
+        A program hardly tells them apart: fractional layers are as fast in most boxes.
+        Of splits faster than the best so far there is none left in a box that is done.
+
+        Returns:
+            True where the box is dealt with, or asked again later.
+        """
+        costs, box = self.cuts.costs, node.kept
+        if goal is None or bound > goal or self.asked >= MOST_ASKED:
+            return False
+        if not is_near_whole(costs, box):
+            return False
+        # Few jobs need the solver, which takes long to import.
+        from planner.search.solver.whole_splits import WholeSplits  # noqa: PLC0415
+
+        own = goal if self.best is None else self.best.value - 1
+        splits = WholeSplits(self.cuts, box, min(goal, own))
+        settled = splits.run(self.shapes.deciding(costs))
+        self.asked += max(splits.spent, MOST_ASKED / 100)
+        self.shapes.keep_deciding(costs, splits.paths)
+        self._found(splits.best)
+        if not settled:
+            self._push(bound, node)
+        elif splits.most < goal or (enough is not None and goal >= enough):
+            self.settled = min(self.settled, splits.most + 1)
+            self._close(node)
+        else:
+            self._push(splits.most + 1, node)
+        return True
 
     def _cut(self, bound: int, node: _Node, solution: Solution) -> None:
         """Cut a box at the load, else at the stage, that is least whole."""

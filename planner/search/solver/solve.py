@@ -1,7 +1,6 @@
 """The exact answer for one mesh: solve, simulate, cut, until bound meets value."""
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 from ortools.sat.python import cp_model as cp
@@ -19,6 +18,7 @@ from planner.search.bounds.paths import even_counts, in_class
 from planner.search.bounds.worst import worst_step
 from planner.search.mesh_answer import ROUNDS, MeshAnswer, Outcome
 from planner.search.solver.constraints import Constraints
+from planner.search.solver.engine import answered, engine
 from planner.search.solver.variables import Variables
 from planner.search.stop import Stop
 from planner.specs.table import StageCosts
@@ -31,8 +31,6 @@ Counted in work, not seconds, so that answers do not depend on the load.
 MOST, EXACT = 2**61, 2**53
 """Longest step that the solver has numbers for: 73 years. Longest step up to which the
 solver's floating-point bound is exact: 104 days. [ns]"""
-LOOK = 0.1
-"""Time between two looks at the limits while the solver runs. [s]"""
 
 
 def simulate(costs: StageCosts, counts: Counts) -> tuple[int, Linear]:
@@ -115,10 +113,10 @@ class MeshSolver:
             return self._answer(Outcome.SOLVED)
         self._cut_off(cutoff)
         self.rounds += 1
-        solver = self._solver()
+        solver = engine(self.work)
         if self.best is not None:
             self.variables.hint(self.best[1])
-        status = _solved(solver, self.model, self.stop)
+        status = answered(solver, self.model, self.stop)
         self.spent += solver.response_proto.deterministic_time
         if status == cp.INFEASIBLE:
             return self._ruled_out()
@@ -139,16 +137,6 @@ class MeshSolver:
             self.cutoff = cutoff
             self.model.add(self.variables.T <= cutoff)
 
-    def _solver(self) -> cp.CpSolver:
-        """One worker, fixed seed, work counted instead of seconds."""
-        solver = cp.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.random_seed = 0
-        solver.parameters.max_deterministic_time = self.work
-        # Ctrl-C is the caller's: it ends the whole search with what is known.
-        solver.parameters.catch_sigint_signal = False
-        return solver
-
     def _ruled_out(self) -> MeshAnswer:
         """Without a cutoff nothing fits; with one, nothing is as fast."""
         if self.cutoff is None:
@@ -166,16 +154,6 @@ def _whole_bound(bound: float) -> int:
     if bound < EXACT:
         return int(np.ceil(bound - 1e-6))
     return int(np.nextafter(bound, 0.0))
-
-
-def _solved(solver: cp.CpSolver, model: cp.CpModel, stop: Stop) -> object:
-    """Solve in a second thread; this thread ends the solver when the search ends."""
-    with ThreadPoolExecutor(max_workers=1) as beside:
-        answer = beside.submit(solver.solve, model)
-        while wait([answer], timeout=LOOK).not_done:
-            if stop.reached:
-                solver.stop_search()
-        return answer.result()
 
 
 def solve_mesh(

@@ -4,6 +4,7 @@ from ortools.sat.python import cp_model as cp
 
 from planner.pipeline.splits import Counts
 from planner.search.solver.constraints import Constraints
+from planner.search.solver.engine import engine
 from planner.search.solver.solve import EXACT, WORK
 from planner.search.solver.variables import Variables
 from planner.search.stop import Stop, StoppedError
@@ -29,11 +30,7 @@ def split_within(costs: StageCosts, stop: Stop) -> Counts | None:
     Constraints(model, costs, variables).add_constraints()
     work = WORK[0]
     while True:
-        solver = cp.CpSolver()
-        solver.parameters.num_workers = 1
-        solver.parameters.random_seed = 0
-        solver.parameters.max_deterministic_time = work
-        solver.parameters.catch_sigint_signal = False
+        solver = engine(work)
         status = solver.solve(model)
         if status in (cp.OPTIMAL, cp.FEASIBLE):
             return variables.extract(solver)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from against_brute_force import check_boxes, check_left, check_solver
+from against_brute_force import check_boxes, check_left, check_solver, check_whole
 from every_split import cheapest_split, splits
 from examples import examples
 from hypothesis import given, settings
@@ -201,6 +201,12 @@ def test_a_trimmed_box_loses_no_split_faster_than_the_bound_on_what_it_lost(
 @given(inner_problems())
 def test_boxes_cut_off_at_the_best_split_keep_it(costs: StageCosts) -> None:
     check_boxes(costs)
+
+
+@settings(max_examples=examples(60))
+@given(inner_problems())
+def test_whole_splits_of_a_box_are_found_or_ruled_out(costs: StageCosts) -> None:
+    check_whole(costs)
 
 
 @settings(max_examples=examples(200))

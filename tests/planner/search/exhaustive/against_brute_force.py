@@ -1,23 +1,27 @@
 """What has to hold between the search and brute force, for any problem."""
 
 from dataclasses import replace
+from itertools import islice
 
+import numpy as np
 from every_split import best_of_space, cheapest_split, splits
 from one_row import one_row_table
 from strategies import priced_space
 
 from planner.cost.pricing import Pricing
+from planner.pipeline.memory_rows import fits
 from planner.pipeline.splits import stages_by_rank, step_ns
 from planner.search.best_first import search
 from planner.search.bounds.bounds import relax, space_bounds
-from planner.search.bounds.boxes import stages_decide
+from planner.search.bounds.boxes import Box, stages_decide
 from planner.search.bounds.deal_bounds import dealt_bound
 from planner.search.bounds.memory_bounds import cannot_fit
 from planner.search.bounds.paths import ShapePaths, in_class
 from planner.search.bounds.rank_load_bounds import cases_of
 from planner.search.candidate import CandidateWork
-from planner.search.solver.dual import tighten
+from planner.search.solver.dual import known_cuts, tighten
 from planner.search.solver.solve import MeshSolver, Outcome, solve_mesh
+from planner.search.solver.whole_splits import WholeSplits
 from planner.specs.table import StageCosts
 
 
@@ -75,6 +79,36 @@ def check_boxes(costs: StageCosts) -> None:
         assert work.last.outcome is Outcome.SOLVED
         assert work.last.value == best[0]
         check_left(each, shapes)
+
+
+def check_whole(costs: StageCosts) -> None:
+    """Whole splits of boxes of fixed loads, asked for at the steps of all of them.
+
+    A box that is done with has no split as fast as it was asked for but those found.
+    """
+    by_rank = stages_by_rank(costs)
+    listed = list(islice(splits(costs), 60))
+    fitting = [split for split in listed if fits(costs, split)]
+    if not (stages_decide(costs) and len(costs.layers) == 1) or not fitting:
+        return
+    loads = [split.sum(axis=(1, 2))[by_rank].sum(axis=1) for split in fitting]
+    steps = np.array([step_ns(costs, split) for split in fitting])
+    for load in np.unique(loads, axis=0)[:4]:
+        box = Box.of(costs)._replace(low=load, high=load)
+        least = steps[(np.array(loads) == load).all(axis=1)].min()
+        for most in sorted({max(least - 1, 0), least, int(steps.max())}):
+            cuts = known_cuts(costs, ShapePaths())
+            asked = WholeSplits(cuts, box, int(most))
+            assert asked.run([])
+            if len(listed) < 60:
+                assert asked.most + 1 == min(least, most + 1)
+            if most >= least:
+                assert asked.best is not None
+                assert fits(costs, asked.best.counts)
+                assert in_class(costs, asked.best.counts)
+                held = asked.best.counts.sum(axis=(1, 2))[by_rank].sum(axis=1)
+                assert (held == load).all()
+                assert asked.best.value == step_ns(costs, asked.best.counts) <= least
 
 
 def check_left(costs: StageCosts, shapes: ShapePaths) -> None:

@@ -21,7 +21,14 @@ from planner.search.bounds import memory_bounds as memory
 from planner.search.bounds import rank_load_bounds as loaded
 from planner.search.bounds.paths import ShapePaths
 from planner.search.incumbents import Incumbents
-from planner.search.solver import case_bounds, constraints, dual, program, solve
+from planner.search.solver import (
+    case_bounds,
+    constraints,
+    dual,
+    program,
+    solve,
+    whole_splits,
+)
 from planner.search.solver.constraints import Constraints
 from planner.specs.table import StageCosts
 
@@ -126,6 +133,10 @@ BOXES: dict[str, Mutation] = {
         "least_in_boxes",
         lambda value: value + value // 16 + 1,
     ),
+    "whole splits near by that do not fit": shift(
+        [whole_splits], "fits", lambda _: True
+    ),
+    "whole splits ruled out too soon": shift([whole_splits], "path_lines", all_longer),
     "means of a shape too long": shift(
         [case_bounds], "proof_of", lambda found: found and (longest(found[0]), found[1])
     ),
