@@ -12,7 +12,15 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.machine import machine
 from benchmarks.search import growth
-from benchmarks.search.cases import BESIDE_CALCULON, BOTH, CHEAP, JOBS, Case, case
+from benchmarks.search.cases import (
+    BESIDE_CALCULON,
+    BOTH,
+    CHEAP,
+    FLEETS,
+    JOBS,
+    Case,
+    case,
+)
 from benchmarks.search.process import measured
 from benchmarks.search.results import keep, known
 from benchmarks.search.shown.page import line, write_page
@@ -32,6 +40,8 @@ def chosen(asked: argparse.Namespace) -> Iterator[Case]:
         jobs = ()
     for space in ("default", "full") if asked.full else ("default",):
         yield from (case(name, space) for name in jobs)
+    if asked.all:
+        yield from (case(name, "default") for name in FLEETS)
     if asked.all and asked.full:
         yield from (case(BESIDE_CALCULON, s) for s in BOTH)
 

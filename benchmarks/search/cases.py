@@ -32,6 +32,8 @@ JOBS = (
     "moe-2t-100k-gb200",
 )
 """All jobs of the default and the full space, smaller clusters first."""
+FLEETS = ("llama-3.1-70b-512-h100-256-a100", "llama-3.1-70b-five-kinds")
+"""Jobs on pools of two and of five kinds of GPU, in the default space."""
 BESIDE_CALCULON = "gpt3-175b-512-a100-tp32"
 """The job whose full space is held against Calculon's."""
 BOTH = ("full", "Calculon's axes")
@@ -68,8 +70,9 @@ def case(name: str, space: str) -> Case:
 def of_the_page() -> tuple[Case, ...]:
     """Every case that the page is to show, in the page's order."""
     plain = [case(name, space) for name in JOBS for space in ("default", "full")]
+    fleets = [case(name, "default") for name in FLEETS]
     beside = [case(BESIDE_CALCULON, space) for space in BOTH]
-    return (*plain, *beside)
+    return (*plain, *fleets, *beside)
 
 
 def path_of(name: str) -> Path:

@@ -12,6 +12,10 @@ from planner.comparison.vocabulary import money
 TOKENS_PER_GPU = 2048.0
 """Tokens of a step for each GPU at the first guess under a budget. [token]"""
 
+ROUNDED = 1 + 2**-51
+"""Factor above what a product and a quotient round away: the rent of a run that costs
+exactly the budget pays for it. [1]"""
+
 Cap = Callable[[int], float]
 """Longest run that a budget pays for, by number of nodes. [s]"""
 
@@ -31,7 +35,7 @@ def paid_cap(counts: Counts) -> Cap:
 
     def rented(nodes: int) -> float:
         rate = counts.least(nodes).usd_per_s
-        return budget_usd / rate if rate else inf
+        return budget_usd * ROUNDED / rate if rate else inf
 
     def bought(nodes: int) -> float:
         return inf if _price_of(counts, nodes) <= budget_usd else 0.0
