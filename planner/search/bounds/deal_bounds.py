@@ -122,6 +122,9 @@ def least_sum(
     allows. So the sum is at least that of the layers dealt to the numbers with the
     least times first, and the largest load at least the lower limit.
 
+    Loads below 1 ns count as 1 ns, by which no largest load grows by more than *count*:
+    so much is taken off again.
+
     Args:
         count: Sum of the whole numbers h. [1]
         times: Times of every number. [ns], shape (numbers, candidates)
@@ -134,6 +137,7 @@ def least_sum(
     Returns:
         A bound; inf where the ranks hold too few. [ns], shape (candidates,)
     """
+    over = count * (loads < 1.0).any(axis=0)
     low = np.maximum(smallest(count, loads, copies, most), (fewest * loads).max(axis=0))
     order = np.argsort(times, axis=0)
     columns = (times, np.maximum(loads, 1.0), copies, np.minimum(most, count), fewest)
@@ -153,4 +157,4 @@ def least_sum(
         sums = np.maximum(base + (taken * times).sum(axis=0), floor)
         least = np.minimum(least, low + sums)
         low = high
-    return least
+    return np.maximum(least - over, 0.0)

@@ -25,6 +25,8 @@ from planner.search.solver.program import Solution
 
 MOST_ASKED = 100.0
 """Deterministic time of CP-SAT for the whole splits of one candidate's boxes. [1]"""
+LEAST_ASKED = 1.0
+"""Deterministic time that one question counts at least: it takes a model, too. [1]"""
 
 
 @dataclass(frozen=True)
@@ -258,7 +260,7 @@ class LoadTree:
         own = goal if self.best is None else self.best.value - 1
         splits = WholeSplits(self.cuts, box, min(goal, own))
         settled = splits.run(self.shapes.deciding(costs))
-        self.asked += max(splits.spent, MOST_ASKED / 100)
+        self.asked += max(splits.spent, LEAST_ASKED)
         self.shapes.keep_deciding(costs, splits.paths)
         self._found(splits.best)
         if not settled:

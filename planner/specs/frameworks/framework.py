@@ -72,8 +72,7 @@ class Recipe:
     live_parameters: float | None = None
     """Parameters whole at one time under ZeRO-3; none: whole layers are. [1]"""
     reduced_parameters: float | None = None
-    """Parameters in one bucket of gradients, a buffer of its own from ZeRO-1 on;
-    none: a layer under ZeRO-3, and no buffer below. [1]"""
+    """Parameters in a bucket of gradients; none: a layer in ZeRO-3, else none. [1]"""
     keeps_stage_outputs: bool = False
     """Outputs that a stage sent on stay until its backward. [-]"""
     head_stays_whole: bool = True
@@ -122,8 +121,7 @@ class Recipe:
     repeats_kv: bool = False
     """Keys and values are copied for every query head before attention."""
     flat_parameters: bool = False
-    """Sharding of ZeRO-2 and 3 is FSDP1's, which wraps a model that comes from the CPU
-    unit by unit and gathers on streams of their own. [-]"""
+    """Sharding of ZeRO-2 and 3 is FSDP1's, by flat parameters. [-]"""
     keeps_outputs: bool = False
     """The loop keeps a forward's logits until the next forward is over. [-]"""
     lengths: Lengths = "cut"
