@@ -35,9 +35,12 @@ from planner.evidence.accuracy.errors import Errors, accuracy, by_key, macro_acc
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.ranking import Ranking, ranking, sweeps
 from planner.evidence.accuracy.summary import Summary, is_v100
+from planner.specs.answer.uncertainty import WAITING
 from planner.specs.frameworks.deviation import CONSTANTS, Deviation
 
 HERE = Path(__file__).parent
+BUSY = "leave-one-source-out, over sweeps of steps that no host decides"
+"""Name of a row of the ranking. [text]"""
 WORST = 40
 """Rows in the list of the worst. [1]"""
 
@@ -66,7 +69,7 @@ def report(done: Study) -> str:
             memory=_memory(done, all_ways["in_sample"]),
             intervals=_intervals(all_ways["without_source"]),
             bands=group_bands(),
-            ranking=_ranking(all_ways),
+            ranking=_ranking(done, all_ways),
             largest=_largest(done),
             differences=_differences(done),
             comparison=_comparison(done),
@@ -152,14 +155,20 @@ def _intervals(summary: Summary) -> str:
     return held_rows() + "\n" + _lines(rows)
 
 
-def _ranking(all_ways: dict[str, Summary]) -> str:
+def _ranking(done: Study, all_ways: dict[str, Summary]) -> str:
     found = [(name, all_ways[which]) for which, name in WAYS.items()]
-    sweeps = [(f"{name}, over sweeps", *_ranks(its.ranking)) for name, its in found]
+    overall = [(f"{name}, over sweeps", *_ranks(its.ranking)) for name, its in found]
     ends = [
         (f"{name}, average over sources", *_ranks(its.macro.ranking))
         for name, its in found
     ]
-    return _lines([*sweeps, *ends])
+    return _lines([*overall, *ends, (BUSY, *_ranks(_of_busy_gpus(done)))])
+
+
+def _of_busy_gpus(done: Study) -> Ranking:
+    """Ranking of layouts whose steps no host decides, the row's source left out."""
+    counted = filter(counts, outcomes_of(done, "without_source"))
+    return ranking(sweeps(row for row in counted if row.waiting < WAITING))
 
 
 def _ranks(found: Ranking) -> tuple[object, ...]:
