@@ -1,6 +1,6 @@
 """A job as a user gives it: read, with every name looked up."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -67,8 +67,20 @@ class Job(Case):
             able = (each for each in self.workloads if not unwritable(each))
             return next(able, self.workloads[0])
         chosen = str(plan.estimate.stack.get("framework"))
+        return self.workload_under(chosen, plan.settings)
+
+    def workload_under(self, framework: str, settings: Mapping[str, str]) -> Workload:
+        """The workload under a framework, with settings that a search chose.
+
+        Args:
+            framework: Name of the framework; another's stands for the first. [text]
+            settings: Values for the training block, by field. [text]
+
+        Returns:
+            One of the workloads, with the settings. [-]
+        """
         by_name = {w.framework.name: w for w in self.workloads}
-        return with_settings(by_name.get(chosen, self.workloads[0]), plan.settings)
+        return with_settings(by_name.get(framework, self.workloads[0]), settings)
 
     def resolved(self, plan: RankedPlan | None) -> dict[str, object]:
         """The spec with names replaced by the entries that they stand for.

@@ -162,5 +162,5 @@ def no_safe_plan(
         f"(search.memory_risk); the fastest whose prediction fits: {', '.join(steps)}.",
         f"--set search.memory_risk={least:.2g} admits "
         f"{'the first' if between else 'that plan'}, and --robust off asks for the "
-        "predicted memory alone.",
+        "predicted memory alone; planner tune tries them in short runs.",
     )

@@ -11,6 +11,8 @@ from planner.specs.search import SearchSpec
 
 _SHOWN = 4
 """Unlisted plans that are named. [1]"""
+TRY = "whether one fits shows in its first steps: planner tune tries these, too"
+"""How to find out. [text]"""
 LEAST_SHOWN = 0.0005
 """Price that is shown as nothing below it. [1]"""
 
@@ -72,6 +74,8 @@ def _ranges(ranks: Sequence[int]) -> str:
 def bought(result: Result) -> tuple[str, ...]:
     """Gain and risk of faster plans, up to the fastest whose predicted memory fits.
 
+    Whether they fit shows in a short run, which a last sentence says.
+
     Args:
         result: Answer of a search. [-]
 
@@ -85,7 +89,7 @@ def bought(result: Result) -> tuple[str, ...]:
         return ()
     asked = (f"--set search.memory_risk={one.limit:.2g}" for one in result.riskier)
     options = zip((*result.riskier, fastest), (*asked, "--robust off"), strict=True)
-    return tuple(_bought(one, how) for one, how in options)
+    return (*(_bought(one, how) for one, how in options), TRY)
 
 
 def _bought(one: Fastest, how: str) -> str:

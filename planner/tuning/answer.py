@@ -15,7 +15,7 @@ from planner.specs.layouts.layout_text import difference
 from planner.tuning.belief import NOISE, Predicted
 from planner.tuning.choice import Decision, Standing, decide
 from planner.tuning.manifest import ManifestRun
-from planner.tuning.readings import Reading
+from planner.tuning.readings import SHORT, Reading
 from planner.tuning.runs import SCRIPT
 
 
@@ -37,7 +37,8 @@ class Priced:
     def predicted(self) -> Predicted:
         """The run as the choice takes it. [-]."""
         causes = self.estimate.time_breakdown_s.model_dump()
-        return Predicted(self.run.name, tuple(causes.values()))
+        risk = self.estimate.memory.oom_probability or 0.0
+        return Predicted(self.run.name, tuple(causes.values()), risk)
 
 
 def decided(
@@ -57,9 +58,14 @@ def decided(
         name: its.step_s for name, its in readings.items() if its.step_s is not None
     }
     failed = readings.keys() - measured.keys()
-    plans = [one.predicted for one in runs]
-    spread = compared().spread
-    return decide(plans, measured, failed, budget=budget, spread=spread)
+    return decide(
+        [one.predicted for one in runs],
+        measured,
+        failed,
+        short=[name for name in failed if readings[name].failure == SHORT],
+        budget=budget,
+        spread=compared().spread,
+    )
 
 
 def tuning(
@@ -139,6 +145,7 @@ def _run(
         expected_s=standing.expected_s,
         measured_s=read.step_s if read else None,
         device_gib=one.estimate.memory.peak_device_gib.value,
+        oom_probability=standing.risk,
         measured_gib=read.memory_gib if read else None,
         counter=read.counter if read and read.memory_gib is not None else "",
         faster=standing.faster,

@@ -30,10 +30,12 @@ class Predicted:
     Attributes:
         name: Name of the run. [text]
         causes_s: Predicted time of every cause of the step, shape (causes,). [s]
+        risk: Probability that it runs out of memory, before any run. [1]
     """
 
     name: str
     causes_s: tuple[float, ...]
+    risk: float = 0.0
 
     @property
     def step_s(self) -> float:

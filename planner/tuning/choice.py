@@ -6,6 +6,7 @@ from math import exp
 from statistics import NormalDist
 
 from planner.tuning.belief import Belief, Predicted, believe
+from planner.tuning.risk import risks_after
 
 WORTH = 0.0025
 """Expected gain below which no run is made: a quarter of the noise of a run. [1]"""
@@ -19,8 +20,9 @@ class Standing:
     Attributes:
         name: Name of its run. [text]
         expected_s: Step as predicted and measured together. [s]
-        faster: Probability that it is faster than the best measured plan; None for
-            that plan, and before the first measurement. [1]
+        risk: Probability that it runs out of memory, given the runs made. [1]
+        faster: Probability that it fits and is faster than the best measured plan; None
+            for that plan, and before the first measurement. [1]
         gain: Step that a measurement is expected to save, as a share of the best
             measured step; None for a plan that was tried, and before the first
             measurement. [1]
@@ -28,6 +30,7 @@ class Standing:
 
     name: str
     expected_s: float
+    risk: float
     faster: float | None
     gain: float | None
 
@@ -56,18 +59,21 @@ def decide(
     measured: Mapping[str, float],
     failed: Collection[str] = (),
     *,
+    short: Collection[str] = (),
     budget: int,
     spread: float,
 ) -> Decision:
     """Choose the run that is expected to improve most on the best measured plan.
 
     With ``g`` the gain over the best measured plan, of mean ``m`` and deviation ``s``,
-    the expected improvement is ``E[max(g, 0)] = m Phi(m / s) + s phi(m / s)``.
+    and ``p`` the risk of running out of memory, the expected improvement is
+    ``(1 - p) E[max(g, 0)] = (1 - p) (m Phi(m / s) + s phi(m / s))``.
 
     Args:
         plans: The plans, the first choice first, shape (plans,). [-]
         measured: Measured step of some of them, by name. [s]
         failed: Names of runs that ended without a step. [text]
+        short: Names of those that ran out of memory. [text]
         budget: Most runs, failed ones included. [1]
         spread: Median error of a comparison at a difference of one step. [1]
 
@@ -82,15 +88,21 @@ def decide(
         for at in range(len(plans))
         if at not in done and plans[at].name not in failed
     ]
-    gains = {at: improvement(belief, at, best) for at in left}
+    ran_out = [at for at, plan in enumerate(plans) if plan.name in short]
+    risks = risks_after([plan.risk for plan in plans], done, ran_out)
+    gains = {at: (1 - risks[at]) * improvement(belief, at, best) for at in left}
     spent = len(done) + len(set(failed))
-    chosen, why = _next(gains, best, budget - spent)
+    if best is None and failed:
+        chosen, why = _safest(left, risks, budget - spent)
+    else:
+        chosen, why = _next(gains, best, budget - spent)
     return Decision(
         standings=tuple(
             Standing(
                 name=plan.name,
                 expected_s=exp(belief.log_s[at]),
-                faster=None if best in (None, at) else chance(belief, at, best),
+                risk=risks[at],
+                faster=_beats(belief, at, best, risks[at]),
                 gain=None if best is None else gains.get(at),
             )
             for at, plan in enumerate(plans)
@@ -100,6 +112,21 @@ def decide(
         why=why,
         spread=belief.spread,
     )
+
+
+def _beats(belief: Belief, at: int, best: int | None, risk: float) -> float | None:
+    """Probability that a plan fits and is faster than the best measured one. [1]."""
+    return None if best in (None, at) else (1 - risk) * chance(belief, at, best)
+
+
+def _safest(
+    left: Sequence[int], risks: Sequence[float], runs: int
+) -> tuple[int | None, str]:
+    """The run that is likeliest to fit, while none has a step."""
+    if not left or runs <= 0:
+        return _next(dict.fromkeys(left, 0.0), None, runs)
+    at = min(left, key=lambda each: (risks[each], each))
+    return at, "it is the likeliest to fit"
 
 
 def _next(

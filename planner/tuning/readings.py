@@ -28,6 +28,8 @@ SIZES = {
     "layout": ("tp", "pp", "cp", "ep", "dp", "micro_batch"),
 }
 """Numbers by which a log that states its settings is known. [text]"""
+SHORT = "ran out of memory"
+"""Failure of a run for want of memory. [text]"""
 _NO_MEMORY = re.compile(r"out of memory|OutOfMemoryError", re.IGNORECASE)
 
 
@@ -67,7 +69,7 @@ def reading(found: PlanFile, name: str, log_file: Path) -> Reading:
     text = user_text(log_file)
     if parse_log(text) is None:
         short = _NO_MEMORY.search(text)
-        why = "ran out of memory" if short else "no line of its log states a step"
+        why = SHORT if short else "no line of its log states a step"
         return Reading(failure=why)
     log = read_log(log_file)
     row = planned_row(

@@ -1,9 +1,10 @@
-"""Tied plans as launch folders of short runs, with one script for all."""
+"""Plans worth a short run as launch folders, with one script for all."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from planner.errors import UnsupportedPlanError
+from planner.estimate.estimate import estimate
 from planner.job.loading import Job
 from planner.launch import PlanFile, emit, plan_file
 from planner.launch.brief import LaunchFile
@@ -38,18 +39,38 @@ class Made:
     refused: tuple[str, ...]
 
 
-def tied_plans(result: Result) -> tuple[RankedPlan, ...]:
-    """The listed plans that tie with the fastest, the first choice first.
+def worth_a_run(job: Job, result: Result) -> tuple[RankedPlan, ...]:
+    """Plans of which a short run may show that they are best.
+
+    The first choice, then faster plans whose risk of running out of memory is above
+    the limit, since their first steps show whether they fit, then the listed plans
+    that tie with the fastest.
 
     Args:
-        result: Answer of a search with plans. [-]
+        job: The job. [-]
+        result: Answer of a search of the job. [-]
 
     Returns:
-        One plan or more. [-]
+        Plans with ranks that differ; none where the search found none. [-]
     """
     tied = {plan.rank for plan in result.tie.plans} if result.tie else set()
-    first, *others = result.plans
-    return (first, *(plan for plan in others if plan.rank in tied))
+    others = [plan for plan in result.plans[1:] if plan.rank in tied]
+    return (*result.plans[:1], *_risky(job, result), *others)
+
+
+def _risky(job: Job, result: Result) -> Iterator[RankedPlan]:
+    """Faster plans beyond the limit on the risk, the least risky first."""
+    fastest = result.fastest
+    if fastest is None or (result.plans and fastest.faster <= 0):
+        return
+    for at, one in enumerate((*result.riskier, fastest), 1):
+        priced = estimate(job.workload_under(one.framework, one.settings), one.layout)
+        yield RankedPlan(
+            rank=len(result.plans) + at,
+            layout=one.layout,
+            estimate=priced,
+            settings=one.settings,
+        )
 
 
 def made(job: Job, plans: Sequence[RankedPlan], first: int = 1) -> Made:

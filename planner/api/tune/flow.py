@@ -23,7 +23,7 @@ from planner.specs.reading.escape import yaml_text
 from planner.tuning.answer import Priced, decided, tuning
 from planner.tuning.manifest import MANIFEST, Manifest, read_manifest
 from planner.tuning.readings import LOG, Reading, reading
-from planner.tuning.runs import SCRIPT, Made, is_same, made, script, tied_plans
+from planner.tuning.runs import SCRIPT, Made, is_same, made, script, worth_a_run
 
 ROWS, CALIBRATION = "rows.yaml", "calibration.yaml"
 """Measured rows of a folder, and the factors fitted to them. [text]"""
@@ -44,7 +44,7 @@ def begun(
     stop: Stop,
     told: Told,
 ) -> Tuning:
-    """Plan a job, and write its tied plans as short runs.
+    """Plan a job, and write the plans that are worth a run as short runs.
 
     Args:
         job: The job. [-]
@@ -66,10 +66,11 @@ def begun(
     """
     check_folder(out, force=False)
     result = _searched(job, top, stop, told)
-    if not result.plans:
+    plans = worth_a_run(job, result)[:top]
+    if not plans:
         refuse_planless(job.file, result)
-    ours = made(job, tied_plans(result)[:top])
-    title = _title(job, result.plans[0])
+    ours = made(job, plans)
+    title = _title(job, plans[0])
     where = "" if hardware is None else str(hardware.resolve())
     manifest = Manifest.of(job, top=top, budget=budget, hardware=where, runs=ours.runs)
     files = (manifest.text, script(title, ours.plans), *ours.files)
@@ -103,7 +104,7 @@ def _searched(job: Job, top: int, stop: Stop, told: Told) -> Result:
 def _alone(runs: Sequence[Priced]) -> tuple[str, ...]:
     if len(runs) > 1:
         return ()
-    return ("no other plan ties with the first: its run calibrates the next search",)
+    return ("no other plan is worth a run: the first one's calibrates the next search",)
 
 
 def _title(job: Job, plan: RankedPlan) -> str:
@@ -242,12 +243,12 @@ def _priced(
 def _again(
     job: Job, manifest: Manifest, runs: Sequence[Priced], stop: Stop, told: Told
 ) -> _Again:
-    """Plan under the calibration; ties that are no runs yet become runs."""
+    """Plan under the calibration; plans worth a run that are none yet become runs."""
     result = _searched(job, manifest.top, stop, told)
-    if not result.plans:
+    plans = worth_a_run(job, result)[: manifest.top]
+    if not plans:
         said = f"the search with the calibration found no plan: {result.status}"
         return _Again(Made((), (), (), ()), None, (said,))
-    plans = tied_plans(result)[: manifest.top]
     known = {plan.rank: _known(job, plan, runs) for plan in plans}
     new = [plan for plan in plans if known[plan.rank] is None]
     ours = made(job, new, first=len(runs) + 1)

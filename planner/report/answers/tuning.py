@@ -18,6 +18,7 @@ COLUMNS = (
     "faster",
     "gain",
     "GiB",
+    "risk",
     "layout",
 )
 """Titles of the runs."""
@@ -104,13 +105,14 @@ def reading_words(answer: Tuning) -> Iterator[str]:
         f"{off}, a measured step by {answer.noise:.1%}."
     )
     yield (
-        "faster: the probability that a run beats the best measured one; gain: what a "
-        "measurement of it is expected to save."
+        "faster: the probability that a run fits and beats the best measured one; "
+        "gain: what a measurement of it is expected to save; risk: of running out of "
+        "memory, given the runs made."
     )
     if answer.first is not None and answer.calibration:
         yield f"Planned again with {answer.calibration}, {answer.first} is first."
     if answer.added:
-        yield f"New ties, now runs: {', '.join(answer.added)}."
+        yield f"Plans that are runs now: {', '.join(answer.added)}."
 
 
 def _ordered(answer: Tuning) -> list[TunedRun]:
@@ -132,6 +134,7 @@ def _cells(run: TunedRun) -> tuple[str, ...]:
         _share(run.faster),
         "-" if run.gain is None else f"{run.gain:.2%}",
         f"{run.device_gib:.1f}",
+        _share(run.oom_probability),
         short_layout(run.layout).replace(",", ", "),
     )
 

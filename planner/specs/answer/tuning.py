@@ -31,12 +31,14 @@ class TunedRun(BaseModel):
     """Median step of the log. [s]"""
     device_gib: float
     """Predicted device peak. [GiB]"""
+    oom_probability: float
+    """Probability that the run does not fit, given the runs made. [1]"""
     measured_gib: float | None = None
     """Peak that the log states. [GiB]"""
     counter: str = ""
     """Counter of that peak: allocated or reserved. [text]"""
     faster: float | None = None
-    """Probability that it is faster than the best measured run. [1]"""
+    """Probability that it fits and is faster than the best measured run. [1]"""
     gain: float | None = None
     """Step that a measurement is expected to save, as a share of the best measured
     step; None where the run was made, and before the first. [1]"""

@@ -125,7 +125,8 @@ def test_a_run_without_memory_is_out_of_the_race(folder: Path) -> None:
         "failed",
         "ran out of memory",
     )
-    assert (found.next, found.best, found.spent) == ("run-02", None, 1)
+    safest = min(found.runs[1:], key=lambda run: run.oom_probability)
+    assert (found.next, found.best, found.spent) == (safest.name, None, 1)
     assert found.calibration == ""
 
 
@@ -183,3 +184,40 @@ def test_wrong_words_are_told_in_a_line(
     assert done.exit_code == 2, done.output
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def tight(tmp_path: Path) -> Path:
+    """Runs of a job whose limit on the risk costs speed."""
+    planner.tune("llama-3.1-70b-32-h100", out=tmp_path / "tight", top=4)
+    return tmp_path / "tight"
+
+
+@pytest.mark.slow
+def test_faster_plans_beyond_the_limit_on_the_risk_are_runs_too(tmp_path: Path) -> None:
+    """The plans that the answer names under more risk, by layout."""
+    folder = tight(tmp_path)
+    answer = planner.plan("llama-3.1-70b-32-h100")
+    assert answer.fastest is not None
+    named = [*(one.layout for one in answer.riskier), answer.fastest.layout]
+    runs = [read_plan(folder / name / "plan.json").plan for name in names(folder)]
+    assert [run.layout for run in runs[1 : 1 + len(named)]] == named[: len(runs) - 1]
+    assert runs[0].estimate.memory.oom_probability == pytest.approx(
+        answer.plans[0].estimate.memory.oom_probability
+    )
+
+
+@pytest.mark.slow
+def test_a_run_out_of_memory_is_the_last_of_its_risk(tmp_path: Path) -> None:
+    folder = tight(tmp_path)
+    (folder / "run-01" / LOG).write_text(log_of(true_step(folder / "run-01")))
+    before = planner.tune(folder)
+    bold = before.next
+    assert bold is not None
+    its = next(run for run in before.runs if run.name == bold)
+    assert its.oom_probability > 0.05
+    (folder / bold / LOG).write_text("torch.OutOfMemoryError: CUDA out of memory.\n")
+    after = {run.name: run for run in planner.tune(folder).runs}
+    assert after[bold].reason == "ran out of memory"
+    for run in before.runs:
+        if run.oom_probability >= its.oom_probability:
+            assert after[run.name].oom_probability == 1.0
