@@ -12,7 +12,7 @@ from planner.search.aims.amounts import aimed
 from planner.search.bounds.bounds import Relaxation, relax
 from planner.search.bounds.known_bounds import KnownBounds
 from planner.search.bounds.memory_bounds import cannot_fit
-from planner.search.bounds.paths import Shape, ShapePaths, shape_of
+from planner.search.bounds.paths import Shape, ShapePaths, lessons_of
 from planner.search.candidate import CandidateWork
 from planner.search.first_tier import BY_BOUND, NO_FIT, Family, first_tier
 from planner.search.incumbents import Found, Incumbents, degrees, layout_fields
@@ -183,7 +183,7 @@ class BestFirst:
     def _teach(self, candidate: int) -> None:
         """Take the first step of a candidate at once, where many may learn from it."""
         work = self.work[candidate]
-        shape = shape_of(work.costs)
+        shape = lessons_of(work.costs)
         self.untaught[shape] += 1
         if self.paths.lessons(work.costs) and self.untaught[shape] < LEARNERS:
             return
