@@ -22,7 +22,9 @@ class Waiting:
         self.space, self.order, self.bounds = tier.space, tier.order, tier.bounds
         self.slowdown, self.paths = tier.slowdown, paths
         self.offset = np.broadcast_to(tier.offset, self.bounds.shape)
-        self.priced = PricedInOrder(workload, self.space, self.order)
+        self.priced = PricedInOrder(
+            workload, self.space, self.order, shared=tier.prices
+        )
         self.one_pool = not workload.mixed
         self.at = 0
         self.heap: list[tuple[float, int]] = []
