@@ -1,6 +1,7 @@
 """Candidates that were not looked at one by one, with bounds for many at once."""
 
 import heapq
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,7 +26,6 @@ class Waiting:
         self.priced = PricedInOrder(
             workload, self.space, self.order, shared=tier.prices
         )
-        self.one_pool = not workload.mixed
         self.at = 0
         self.heap: list[tuple[float, int]] = []
         self.groups: dict[int, tuple[Group, Ints]] = {}
@@ -89,27 +89,28 @@ class Waiting:
         first, end = self.at, min(self.priced.end(self.at), len(self.order))
         self.at = end
         places = np.arange(first, end)
-        if self.one_pool:
-            for some in self._alike(places):
-                self._group(places[some], most)
+        for some in self._alike(places):
+            self._group(places[some], most)
         for place in places.tolist():
             heapq.heappush(self.heap, (self._bound(place), place))
 
     def _alike(self, places: Ints) -> list[Ints]:
-        """Indices of places whose candidates have one shape and length of menu."""
+        """Indices of places whose candidates have one shape, menu and hosting."""
         part, table = self.priced.block(int(places[0]))
         rows = places - places[0] + places[0] % self.priced.size
         mesh, menu = part.mesh[rows], part.menu[rows]
-        gathers, scatters = table.overlaps
+        first = table.each[0]
+        gathers, scatters = first.overlaps
         columns = (
             part.schedules[rows],
             part.vpp[rows],
             table.meshes.pp[mesh],
             table.meshes.micro_batches[mesh],
-            table.scatter_every[mesh],
+            first.scatter_every[mesh],
             gathers[mesh],
             scatters[mesh],
             np.where(menu < CHOSEN, -2, np.minimum(menu, 0)),
+            *(part.take(rows).hosted().T if part.hostings else ()),
         )
         keys = np.array(columns, dtype=np.int64).T
         _, which = np.unique(keys, axis=0, return_inverse=True)
@@ -121,11 +122,13 @@ class Waiting:
         part, table = self.priced.block(int(places[0]))
         rows = places % self.priced.size
         like = self.costs(int(places[0]))
+        if like.hosts:
+            like = replace(like, extra_layers=like.layer_count)
         entries = np.array([part.choices(row) for row in rows.tolist()])
         candidates = self.order[places]
         group = Group(
             like,
-            times_of(table, part.mesh[rows], entries, like.stages),
+            times_of(like, table, part.mesh[rows], entries),
             self.slowdown[candidates],
             self.offset[candidates],
             self.bounds[candidates],

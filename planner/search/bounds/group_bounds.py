@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from planner.cost.meshes import Floats, Ints
+from planner.cost.table.mixed import MixedTable
 from planner.cost.table.table import CostTable, EndColumns
 from planner.pipeline.linear import LayerTimes, StepTimes, lines_at
 from planner.pipeline.path_columns import WeightedPath
+from planner.pipeline.pool_costs import pool_of_stage
 from planner.search.bounds.least import least_values
 from planner.search.bounds.paths import ShapePaths
 from planner.search.bounds.worst import SAFE
@@ -19,7 +21,7 @@ SLICE = 1 << 21
 
 @dataclass
 class Group:
-    """Candidates of one shape and one class of splits, on one pool.
+    """Candidates of one shape, one class of splits and one place of each pool.
 
     Memory is left out: their least values are over all splits of the class.
     """
@@ -105,8 +107,8 @@ def longest(like: StageCosts, times: StepTimes) -> Floats:
         Time that no sum of a path's terms exceeds, roundings included. [ns]
     """
     by_menu = np.max(times.layers.forward + times.layers.backward, axis=-1)
-    whole = sum(times.layers[2:])
-    layers = np.sum(by_menu + whole, axis=(1, 2), dtype=np.float64)
+    dearest = np.max(by_menu + sum(times.layers[2:]), axis=1)
+    layers = np.sum(dearest, axis=1, dtype=np.float64)
     ends = np.sum(times.embedding + times.head, axis=1, dtype=np.float64)
     edges = sum(np.max(edge, axis=1) for edge in times.edges) + times.p2p
     passes = like.micro_batches + 1
@@ -115,18 +117,43 @@ def longest(like: StageCosts, times: StepTimes) -> Floats:
     return longer
 
 
-def times_of(table: CostTable, meshes: Ints, entries: Ints, stages: int) -> StepTimes:
+def times_of(
+    like: StageCosts, table: CostTable, meshes: Ints, entries: Ints
+) -> StepTimes:
     """Times of candidates of one shape, from the table.
 
     Args:
-        table: Priced meshes, on one pool.
+        like: Inner problem of one of them, for the shape and the pool of every stage.
+        table: Priced meshes.
         meshes: Row of every candidate. [1], shape (candidates,)
         entries: Recompute kinds that layers may choose. [1], shape (candidates, menu)
-        stages: Virtual stages. [1]
 
     Returns:
         Times as :func:`planner.pipeline.linear.lines_at` takes them. [ns]
     """
+    each = [_on_pool(pool, meshes, entries, like.stages) for pool in table.each]
+    if not isinstance(table, MixedTable):
+        return each[0]
+    pools = pool_of_stage(like)
+    columns = zip(*(times.layers for times in each), strict=True)
+    edges = (
+        np.stack(edge, axis=1)[:, pools, np.arange(like.stages)]
+        for edge in zip(*(times.edges for times in each), strict=True)
+    )
+    return StepTimes(
+        layers=LayerTimes(*(np.concatenate(c, axis=1)[:, pools] for c in columns)),
+        embedding=each[pools[0]].embedding,
+        head=each[pools[-1]].head,
+        edges=tuple(edges),
+        p2p=table.sends(meshes, np.bincount(like.pool_of_rank)),
+        overhead=table.overhead,
+    )
+
+
+def _on_pool(
+    table: CostTable, meshes: Ints, entries: Ints, stages: int
+) -> StepTimes:
+    """Times of candidates as if one pool hosted all stages. [ns]."""
     kinds = np.arange(len(table.units))[None, :, None]
     picked = (kinds, entries[:, None, :], meshes[:, None, None])
     whole = (

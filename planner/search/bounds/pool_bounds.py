@@ -217,7 +217,9 @@ def _trips(table: CostTable, space: Space, c: Columns) -> list[Trips]:
 
     K is 0, when a rank has m of both and no more is known; 1; or as many as there are.
     """
-    send, ends = _sends(table, space), _ends(table, space)
+    assert isinstance(table, MixedTable)
+    send = table.sends(space.mesh, space.hosted().T)
+    ends = _ends(table, space)
     plain = (space.schedules == PLAIN) & (c.v == 1)
     every = np.where(plain, c.p, 2 * c.p)
     known = plain | (space.schedules == CHUNKED)
@@ -229,16 +231,6 @@ def _trips(table: CostTable, space: Space, c: Columns) -> list[Trips]:
         later = plain & (whole > 0) & (c.m >= whole * every)
         found.append(Trips(whole, ahead, behind, later, whole * hops + c.tail))
     return found
-
-
-def _sends(table: CostTable, space: Space) -> Ints:
-    """Time of every send between ranks, that of the slowest edge in use. [ns]."""
-    assert isinstance(table, MixedTable)
-    assert table.border is not None
-    send = table.border[space.mesh]
-    for part, ranks in zip(table.each, space.hosted().T, strict=True):
-        send = np.where(ranks > 1, np.maximum(send, part.p2p[space.mesh]), send)
-    return send
 
 
 def _ends(table: CostTable, space: Space) -> Ints:
