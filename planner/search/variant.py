@@ -177,7 +177,6 @@ class BestFirst:
         relaxed = relax(costs, enough, self.paths, hopeless=hopeless)
         if self._push(candidate, relaxed.bound) <= limit:
             self.work[candidate] = self._begin(candidate, costs, relaxed)
-            self._record(candidate, costs, self.work[candidate].last)
             self._teach(candidate)
 
     def _teach(self, candidate: int) -> None:
