@@ -18,6 +18,7 @@ from planner.search.first_tier import BY_BOUND, NO_FIT, Family, first_tier
 from planner.search.incumbents import Found, Incumbents, degrees, layout_fields
 from planner.search.mesh_answer import MeshAnswer, Outcome, answered_exactly
 from planner.search.outcome import SearchOutcome
+from planner.search.solver.dual import tighten
 from planner.search.stop import Stop
 from planner.search.waiting import Waiting
 from planner.specs.table import StageCosts
@@ -178,17 +179,22 @@ class BestFirst:
         if self._push(candidate, relaxed.bound) <= limit:
             self.work[candidate] = self._begin(candidate, costs, relaxed)
             self._teach(candidate)
+        elif not self.paths.lessons(costs) and self._is_turn(costs):
+            # the bound that rules it out teaches nothing: others would ask as much
+            tighten(costs, relaxed, enough, self.paths, self.stop)
 
     def _teach(self, candidate: int) -> None:
         """Take the first step of a candidate at once, where many may learn from it."""
         work = self.work[candidate]
-        shape = lessons_of(work.costs)
-        self.untaught[shape] += 1
-        if self.paths.lessons(work.costs) and self.untaught[shape] < LEARNERS:
-            return
-        self.untaught[shape] = 0
-        self._advance(candidate, work)
-        self._record(candidate, work.costs, work.last)
+        if self._is_turn(work.costs) or not self.paths.lessons(work.costs):
+            self._advance(candidate, work)
+            self._record(candidate, work.costs, work.last)
+
+    def _is_turn(self, costs: StageCosts) -> bool:
+        """Tell if enough candidates were refined since one was to teach them."""
+        key = lessons_of(costs)
+        self.untaught[key] = (self.untaught[key] + 1) % LEARNERS
+        return not self.untaught[key]
 
     def _begin(
         self, candidate: int, costs: StageCosts, relaxed: Relaxation

@@ -1,14 +1,14 @@
 """Candidates that were not looked at one by one, with bounds for many at once."""
 
 import heapq
-from dataclasses import replace
 
 import numpy as np
 
 from planner.cost.meshes import Ints
 from planner.cost.pricing import Pricing
-from planner.search.bounds.group_bounds import Group, times_of
+from planner.search.bounds.group_bounds import Group, times_of, widest
 from planner.search.bounds.paths import ShapePaths
+from planner.search.bounds.pool_bounds import most_on_ranks
 from planner.search.first_tier import FirstTier
 from planner.search.priced import PricedInOrder
 from planner.search.space.blocks import CHOSEN
@@ -122,16 +122,15 @@ class Waiting:
         part, table = self.priced.block(int(places[0]))
         rows = places % self.priced.size
         like = self.costs(int(places[0]))
-        if like.hosts:
-            like = replace(like, extra_layers=like.layer_count)
         entries = np.array([part.choices(row) for row in rows.tolist()])
         candidates = self.order[places]
         group = Group(
-            like,
+            widest(like),
             times_of(like, table, part.mesh[rows], entries),
             self.slowdown[candidates],
             self.offset[candidates],
             self.bounds[candidates],
+            most_on_ranks(table, part.take(rows), like.pool_of_rank),
         )
         self._lift(group, candidates, most)
         self.groups |= dict.fromkeys(places.tolist(), (group, candidates))

@@ -1,6 +1,6 @@
 """Bounds of many candidates of one shape at once, by what the shape has taught."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,13 +21,14 @@ SLICE = 1 << 21
 
 @dataclass
 class Group:
-    """Candidates of one shape, one class of splits and one place of each pool.
+    """Candidates of one shape and class of splits, with each pool in one place.
 
-    Memory is left out: their least values are over all splits of the class.
+    On one pool memory is left out: least values are over all splits of the class.
     """
 
     like: StageCosts
-    """Inner problem of one of them, for the shape and the class alone."""
+    """Inner problem of one of them, for the shape and the class alone, which holds the
+    class of every other."""
     times: StepTimes
     """Times of all, with the candidates in front. [ns]"""
     slowdown: Floats
@@ -36,6 +37,9 @@ class Group:
     """Part of the key that no step changes. [s], shape (candidates,)"""
     keys: Floats
     """Lower bounds. [s], shape (candidates,)"""
+    most: Ints | None = None
+    """Most layers of every rank; None leaves the memory out. [1], shape (candidates,
+    pp)"""
     seen: tuple[int, int] = field(default=(0, 0))
     """Lessons and families of the shape that were applied. [1]"""
 
@@ -62,19 +66,36 @@ class Group:
 
     def _raise(self, mean: WeightedPath, at: Ints) -> None:
         """Bound some of the candidates by one weighted path."""
-        steps = self._steps(mean, taken(self.times, at))
+        steps = self._steps(mean, taken(self.times, at), self._caps(at))
         found = steps * self.slowdown[at] / 1e9 + self.offset[at]
         self.keys[at] = np.maximum(self.keys[at], found)
 
-    def _steps(self, mean: WeightedPath, times: StepTimes) -> Ints:
+    def _caps(self, at: Ints) -> Ints:
+        """Most layers of every rank. [1], shape (candidates, pp), or one for all."""
+        if self.most is not None:
+            return self.most[at]
+        return np.full((1, self.like.pp), self.like.vpp * self.like.most_layers)
+
+    def _steps(self, mean: WeightedPath, times: StepTimes, caps: Ints) -> Ints:
         """Bounds on the simulated step; 0 where sums might overflow 64 bits. [ns]."""
         like = self.like
         lines = lines_at(like, times, mean.counts[None], np.array([mean.p2p]))
-        caps = np.full((1, like.pp), like.vpp * like.most_layers)
         steps = -(-least_values(like, lines, caps=caps) // mean.weight)
         safe = mean.weight * longest(like, times) <= SAFE
         bounds: Ints = np.where(safe, steps, 0)
         return bounds
+
+
+def widest(costs: StageCosts) -> StageCosts:
+    """The problem with a class of splits that holds those of all with its shape.
+
+    Args:
+        costs: An inner problem.
+
+    Returns:
+        The problem; where pools differ, a stage may hold all layers.
+    """
+    return replace(costs, extra_layers=costs.layer_count) if costs.hosts else costs
 
 
 def taken(times: StepTimes, at: Ints) -> StepTimes:
@@ -136,7 +157,7 @@ def times_of(
         return each[0]
     pools = pool_of_stage(like)
     columns = zip(*(times.layers for times in each), strict=True)
-    edges = (
+    gather, scatter = (
         np.stack(edge, axis=1)[:, pools, np.arange(like.stages)]
         for edge in zip(*(times.edges for times in each), strict=True)
     )
@@ -144,15 +165,13 @@ def times_of(
         layers=LayerTimes(*(np.concatenate(c, axis=1)[:, pools] for c in columns)),
         embedding=each[pools[0]].embedding,
         head=each[pools[-1]].head,
-        edges=tuple(edges),
+        edges=(gather, scatter),
         p2p=table.sends(meshes, np.bincount(like.pool_of_rank)),
         overhead=table.overhead,
     )
 
 
-def _on_pool(
-    table: CostTable, meshes: Ints, entries: Ints, stages: int
-) -> StepTimes:
+def _on_pool(table: CostTable, meshes: Ints, entries: Ints, stages: int) -> StepTimes:
     """Times of candidates as if one pool hosted all stages. [ns]."""
     kinds = np.arange(len(table.units))[None, :, None]
     picked = (kinds, entries[:, None, :], meshes[:, None, None])

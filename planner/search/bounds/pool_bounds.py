@@ -5,6 +5,7 @@ pool. Weighted by the pools' rates, the mean is nearly the step itself.
 """
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -102,7 +103,7 @@ def dealt_to_pools(table: CostTable, space: Space) -> Floats:
         return np.zeros(0)
     last = space.hosted().cumsum(axis=1)
     work, bound = _Work.of(table, space), np.zeros(len(space))
-    columns = [replace(columns_of(part, space), most=work.most) for part in table.each]
+    columns = _by_pool(table, space, work.most)
     for p in np.unique(last[:, -1]).tolist():
         alike = np.flatnonzero(last[:, -1] == p)
         for at in np.array_split(alike, -(-len(alike) * p // SLICE) or 1):
@@ -110,6 +111,32 @@ def dealt_to_pools(table: CostTable, space: Space) -> Floats:
             most = np.array([_most(columns, at, r, pool[r]) for r in range(p)])
             bound[at] = work.take(at).on_ranks(pool, most)
     return _seconds(table, space, bound)
+
+
+def most_on_ranks(table: CostTable, space: Space, pools: Sequence[int]) -> Ints | None:
+    """Most layers that every rank can hold, of candidates whose pools lie alike.
+
+    Args:
+        table: Priced meshes.
+        space: Candidates on them.
+        pools: Pool of every rank; none on one pool. [1], shape (ranks,)
+
+    Returns:
+        Layers; None on one pool, where memory is looked at one by one. [1], shape
+        (candidates, ranks)
+    """
+    if not pools:
+        return None
+    columns = _by_pool(table, space, columns_of(table, space).most)
+    every = np.arange(len(space))
+    held = [_most(columns, every, r, pool + 0 * every) for r, pool in enumerate(pools)]
+    most: Ints = np.array(held).astype(np.int64).T
+    return most
+
+
+def _by_pool(table: CostTable, space: Space, most: Ints) -> list[Columns]:
+    """Columns of every pool, with the class of all pools together."""
+    return [replace(columns_of(part, space), most=most) for part in table.each]
 
 
 @dataclass(frozen=True)
