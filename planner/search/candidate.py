@@ -9,7 +9,7 @@ from planner.search.bounds.paths import ShapePaths, even_counts
 from planner.search.bounds.rank_load_bounds import cases_of, weighted_bound
 from planner.search.mesh_answer import ROUNDS, MeshAnswer, Outcome
 from planner.search.solver.case_bounds import LoadTree
-from planner.search.solver.dual import known_cuts, tighten
+from planner.search.solver.dual import Cuts, known_cuts, tighten
 from planner.search.solver.local import Descender, Split, fastest, rounded
 from planner.search.solver.only import OnlySplit, only_split
 from planner.search.stop import Stop
@@ -61,8 +61,7 @@ class CandidateWork:
         self.solver: MeshSolver | OnlySplit | None = None
         self.descended = not self._loose()
         self.lessons = shapes.lessons(costs)
-        self.last = MeshAnswer(Outcome.OPEN, self.bound)
-        self.tried = False
+        self.last = self._try_known()
 
     def _loose(self) -> bool:
         """Tell if the class leaves enough choice for path weights to pay."""
@@ -93,11 +92,12 @@ class CandidateWork:
         """Deterministic time of the solver's calls. [1]."""
         return 0.0 if self.solver is None else self.solver.spent
 
-    def _try_known(self) -> None:
+    def _try_known(self) -> MeshAnswer:
         """Simulate the even splits, and the best splits of others of the shape."""
-        costs, self.tried = self.costs, True
+        costs = self.costs
         even = [even_counts(costs, entry) for entry in range(len(costs.menu))]
         self.split = fastest(costs, [*even, *self.shapes.splits(costs)])
+        return self._answer(Outcome.OPEN)
 
     def advance(self, cutoff: int | None, goal: int | None = None) -> MeshAnswer:
         """Do the next step.
@@ -115,8 +115,6 @@ class CandidateWork:
 
     def _next(self, cutoff: int | None, goal: int | None) -> MeshAnswer:
         """Do the next of the four steps, unless known multipliers raise the bound."""
-        if not self.tried:
-            self._try_known()
         if self._learns():
             return self._answer(Outcome.OPEN)
         if self._loose() and self.tightened is None and self.tree is None:
@@ -149,12 +147,13 @@ class CandidateWork:
         return self._answer(Outcome.OPEN)
 
     def _tighten(self, cutoff: int | None) -> MeshAnswer:
-        """Keep of the program its best point alone: few candidates are looked at again.
+        """Keep of the program its best point; and its paths, while it is of the latest.
 
-        The paths on which it rests are the shape's from now on.
+        Few candidates are looked at again later. Theirs are then the shape's paths.
         """
         found = tighten(self.costs, self.relaxed, cutoff, self.shapes, self.stop)
         self.tightened = Met(found.centre, found.least)
+        self.shapes.keep_latest(self, found.pool)
         self.bound = max(self.bound, found.bound)
         return self._answer(Outcome.OPEN)
 
@@ -165,7 +164,8 @@ class CandidateWork:
         bound is far below the goal: then the point is not the best.
         """
         self.descended = True
-        cuts = known_cuts(self.costs, self.shapes, self.stop)
+        cuts: Cuts | None = self.shapes.take_latest(self)
+        cuts = cuts or known_cuts(self.costs, self.shapes, self.stop)
         if goal is None or found.least <= goal or self.bound < goal * (1 - FAR):
             starts = [] if self.split is None else [self.split.counts]
             if found.centre is not None:

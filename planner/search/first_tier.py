@@ -156,10 +156,9 @@ def _one(parts: Sequence[Part]) -> Part:
 def _turned(workload: Pricing, part: Part, prices: FamilyPrices, most: float) -> Part:
     """Candidates that may matter with the pools in another order, on all meshes."""
     turn, table = prices.turn(workload), prices.turned(workload)
-    lie = {ranks: tuple(ranks[i] for i in turn) for ranks in {*part.space.hostings}}
-    space = replace(
-        part.space, hostings=tuple(lie[ranks] for ranks in part.space.hostings)
-    )
+    own = part.space.hostings
+    lie = {ranks: tuple(ranks[at] for at in turn) for ranks in set(own)}
+    space = replace(part.space, hostings=tuple(lie[ranks] for ranks in own))
     bounds = np.maximum(part.bounds, dealt_to_pools(table, space))
     return _kept(table, space, bounds, np.isfinite(bounds), most)
 

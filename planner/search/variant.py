@@ -178,6 +178,7 @@ class BestFirst:
         relaxed = relax(costs, enough, self.paths, hopeless=hopeless)
         if self._push(candidate, relaxed.bound) <= limit:
             self.work[candidate] = self._begin(candidate, costs, relaxed)
+            self._record(candidate, costs, self.work[candidate].last)
             self._teach(candidate)
         elif not self.paths.lessons(costs) and self._is_turn(costs):
             # the bound that rules it out teaches nothing: others would ask as much

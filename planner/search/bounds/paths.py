@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,8 @@ MOST_DECIDING = 500
 """Paths that ruled whole splits out and are kept of one shape, the latest. [1]"""
 MOST_MEANS = 40
 """Weighted means that are kept of one shape, the latest. [1]"""
+MOST_LATEST = 128
+"""Candidates whose own paths and programs are kept, the latest, at a MB each. [1]"""
 
 
 Shape = tuple[object, ...]
@@ -102,6 +105,7 @@ class ShapePaths:
         self.best: dict[Shape, list[Counts]] = {}
         self.taught: Counter[Shape] = Counter()
         self.cases: dict[Shape, tuple[Box, list[WeightedPath | None]]] = {}
+        self.latest: dict[object, Any] = {}
 
     def of_work(self, costs: StageCosts) -> PathColumns:
         """First family of paths, which takes no graph.
@@ -212,6 +216,21 @@ class ShapePaths:
             columns = zip(*(box for box, _ in leaves), strict=True)
             boxes = Box(*(np.array(column, dtype=np.int64) for column in columns))
             self.cases[_class_of(costs)] = boxes, [mean for _, mean in leaves]
+
+    def keep_latest(self, candidate: object, paths: Any) -> None:
+        """Keep what only the latest candidates are to find again: it takes memory.
+
+        Args:
+            candidate: Whose it is.
+            paths: Its own paths, with their program.
+        """
+        self.latest[candidate] = paths
+        if len(self.latest) > MOST_LATEST:
+            del self.latest[next(iter(self.latest))]
+
+    def take_latest(self, candidate: object) -> Any | None:
+        """Hand over what was kept of one candidate; None where it is gone."""
+        return self.latest.pop(candidate, None)
 
     def cases_like(
         self, costs: StageCosts
