@@ -180,22 +180,25 @@ class BestFirst:
             self.work[candidate] = self._begin(candidate, costs, relaxed)
             self._record(candidate, costs, self.work[candidate].last)
             self._teach(candidate)
-        elif not self.paths.lessons(costs) and self._is_turn(costs):
+        elif costs.hosts and not self.paths.lessons(costs) and self._is_turn(costs):
             # the bound that rules it out teaches nothing: others would ask as much
             tighten(costs, relaxed, enough, self.paths, self.stop)
 
     def _teach(self, candidate: int) -> None:
         """Take the first step of a candidate at once, where many may learn from it."""
         work = self.work[candidate]
-        if self._is_turn(work.costs) or not self.paths.lessons(work.costs):
+        if self._is_turn(work.costs, first=not self.paths.lessons(work.costs)):
             self._advance(candidate, work)
             self._record(candidate, work.costs, work.last)
 
-    def _is_turn(self, costs: StageCosts) -> bool:
+    def _is_turn(self, costs: StageCosts, *, first: bool = False) -> bool:
         """Tell if enough candidates were refined since one was to teach them."""
         key = lessons_of(costs)
-        self.untaught[key] = (self.untaught[key] + 1) % LEARNERS
-        return not self.untaught[key]
+        self.untaught[key] += 1
+        if not first and self.untaught[key] < LEARNERS:
+            return False
+        self.untaught[key] = 0
+        return True
 
     def _begin(
         self, candidate: int, costs: StageCosts, relaxed: Relaxation
