@@ -80,7 +80,7 @@ def _most_on_pool(costs: StageCosts) -> Ints:
 
 @lru_cache(maxsize=4096)
 def _most_in_passes_on_pool(costs: StageCosts) -> Ints:
-    """The same while its backwards start. [1], shape (pp,)."""
+    """Most layers of every rank while its backwards start, on one pool. [1]."""
     return _most(costs, passing_rows(costs))
 
 
