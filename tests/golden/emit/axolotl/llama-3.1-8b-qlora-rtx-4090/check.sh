@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 18.395 s a step (10.687 to 31.657), 17.8 GiB of
+# Predicted: 18.376 s a step (10.677 to 31.625), 17.8 GiB of
 # 24.0 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 18.980 s a step (11.028 to 32.665), 23.1 GiB of
+# Predicted: 18.961 s a step (11.016 to 32.632), 23.1 GiB of
 # 24.0 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

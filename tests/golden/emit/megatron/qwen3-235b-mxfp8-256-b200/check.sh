@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 4.398 s a step (3.114 to 6.215), 110.2 GiB of
+# Predicted: 4.386 s a step (3.105 to 6.197), 110.2 GiB of
 # 179.1 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 15.086 s a step (8.042 to 28.276), 21.4 GiB of
+# Predicted: 15.079 s a step (8.038 to 28.264), 21.4 GiB of
 # 24.0 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

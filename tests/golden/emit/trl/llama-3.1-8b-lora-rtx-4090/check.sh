@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 18.195 s a step (10.571 to 31.314), 22.0 GiB of
+# Predicted: 18.177 s a step (10.561 to 31.282), 22.0 GiB of
 # 24.0 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
