@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hardware.catalog import Cluster
+from planner.launch.placement import Nodes, placed
 from planner.launch.sizes import Size
 from planner.models.architecture import Architecture
 from planner.models.asked import Asked
@@ -87,14 +88,19 @@ class Brief:
         return self.spec.framework
 
     @property
+    def placement(self) -> tuple[Nodes, ...]:
+        """Nodes that the layout fills, pool by pool in the order of ranks. [-]."""
+        return placed(self.cluster, self.layout)
+
+    @property
     def gpus_per_node(self) -> int:
-        """Ranks of one node. [1]."""
-        return min(self.cluster.node.gpus_per_node, self.layout.gpus)
+        """Ranks of one node, of the first pool where pools differ. [1]."""
+        return self.placement[0].gpus
 
     @property
     def nodes(self) -> int:
         """Nodes that the layout fills. [1]."""
-        return self.layout.gpus // self.gpus_per_node
+        return sum(its.count for its in self.placement)
 
     @property
     def weights(self) -> str:
