@@ -1,5 +1,6 @@
 # Finds this node's row of nodes.txt, and refuses GPUs of another pool.
 # shellcheck shell=bash
+HERE=$(hostname -s)
 mapfile -t ROWS < <(grep -v '^[[:space:]]*\(#\|$\)' nodes.txt)
 
 refuse() {
@@ -27,11 +28,11 @@ is_of_kind() { # KIND NAME MIB
   refuse "$NNODES nodes are not the ${#ROWS[@]} of nodes.txt"
 for row in "${ROWS[@]}"; do
   read -r node _ _ host _ <<<"$row"
-  [ "${host%%.*}" != "${HOSTNAME%%.*}" ] || : "${NODE_RANK:=$node}"
+  [ "${host%%.*}" != "$HERE" ] || : "${NODE_RANK:=$node}"
   [ "$node" -ne 0 ] || [ "$host" = - ] || : "${MASTER_ADDR:=$host}"
 done
 [ "${#ROWS[@]}" -gt 1 ] || : "${NODE_RANK:=0}"
-[ -n "${NODE_RANK:-}" ] || refuse "set NODE_RANK, or name $HOSTNAME in nodes.txt"
+[ -n "${NODE_RANK:-}" ] || refuse "set NODE_RANK, or name $HERE in nodes.txt"
 
 GPUS_PER_NODE=
 for row in "${ROWS[@]}"; do
@@ -46,9 +47,9 @@ export NNODES NODE_RANK GPUS_PER_NODE
 QUERY=(nvidia-smi --query-gpu=name,memory.total --format=csv,noheader,nounits)
 if [ "${DEVICE:-gpu}" != cpu ]; then
   SEEN=$("${QUERY[@]}" 2>/dev/null) ||
-    echo "place.sh: no nvidia-smi on $HOSTNAME: its GPUs are not checked" >&2
+    echo "place.sh: no nvidia-smi on $HERE: its GPUs are not checked" >&2
   while IFS=, read -r name mib; do
     [ -z "$name" ] || is_of_kind "$kind" "$name" "$mib" ||
-      refuse "node $NODE_RANK is to be of pool $pool ($kind); $HOSTNAME has $name"
+      refuse "node $NODE_RANK is to be of pool $pool ($kind); $HERE has $name"
   done <<<"${SEEN:-}"
 fi
