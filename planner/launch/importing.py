@@ -22,7 +22,7 @@ from planner.launch.registry import TARGETS
 from planner.launch.shell import with_variables
 from planner.launch.sizes import refuse_other_model
 from planner.launch.target import Files, Target
-from planner.launch.text.nodes import NODES, PLACE, gpus_of, pools_of
+from planner.launch.text.nodes import NODES, PLACE, pools_of, ranks_of
 from planner.specs.layouts.axes import MESH
 from planner.specs.reading.escape import comment, yaml_text
 from planner.specs.reading.read import assigned, given_twice, user_text
@@ -71,7 +71,7 @@ def read_launch(
     """
     texts = dict(_texts(paths))
     nodes = texts.pop(NODES, "")
-    given = {**gpus_of(nodes), **variables}
+    given = {**ranks_of(nodes), **variables}
     files = {file: _with(given, file, text) for file, text in texts.items()}
     reading = read_texts(files, name, ", ".join(map(str, paths)))
     pools = pools_of(nodes, int(str(reading.layout.get("pp", 1))))

@@ -47,17 +47,17 @@ def _rows(its: Nodes) -> Iterator[tuple[str, ...]]:
         yield str(node), str(its.gpus), its.cluster.gpu.name, NO_HOST, its.pool
 
 
-def gpus_of(text: str) -> dict[str, str]:
-    """GPUs of a node as the variable of launch.sh that a node reads from the list.
+def ranks_of(text: str) -> dict[str, str]:
+    """All ranks of a list of nodes, as variables of launch.sh for one node of them all.
 
     Args:
         text: Content of the list. [text]
 
     Returns:
-        Value by name; none where nodes differ, or there is no list. [text]
+        Value by name; none without a list. [text]
     """
-    counts = {row[1] for row in _read(text)}
-    return {"GPUS_PER_NODE": counts.pop()} if len(counts) == 1 else {}
+    ranks = sum(int(row[1]) for row in _read(text))
+    return {"NNODES": "1", "GPUS_PER_NODE": str(ranks)} if ranks else {}
 
 
 def pools_of(text: str, pp: int) -> list[dict[str, object]]:
