@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import gcd
 
 from hardware.catalog import Cluster
 from planner.launch.placement import Nodes, placed
@@ -72,6 +73,7 @@ class Brief:
     @property
     def asked(self) -> Asked:
         """Parts of a plan, apart from the layout, by which a target checks the plan."""
+        places = self.cluster.pools or (self.cluster,)
         return Asked(
             framework=self.spec.framework,
             fields=self.model,
@@ -79,7 +81,7 @@ class Brief:
             training=self.training,
             words=self.spec.stack,
             stack=self.stack,
-            gpus_per_node=self.cluster.node.gpus_per_node,
+            gpus_per_node=gcd(*(place.node.gpus_per_node for place in places)),
         )
 
     @property

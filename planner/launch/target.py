@@ -52,20 +52,7 @@ class Target:
     def gaps(self, brief: Brief) -> tuple[Gap, ...]:
         """Features of a plan that the target cannot express. [-]."""
         gaps: tuple[Gap, ...] = self._code("gaps").gaps(brief)
-        return (*gaps, *self._pool_gaps(brief))
-
-    def _pool_gaps(self, brief: Brief) -> Iterator[Gap]:
-        """Pools whose ranks the target cannot place. [-]."""
-        names = ", ".join(pool.pool for pool in brief.layout.pools)
-        if names and not self.writer.pools:
-            what = "no list of the nodes of each pool"
-            yield Gap(what, POOLS, names, "")
-        vendors = dict.fromkeys(its.cluster.gpu.vendor for its in brief.placement)
-        if len(vendors) > 1:
-            what = f"no collectives between {' and '.join(vendors)}"
-            yield Gap(what, POOLS, names, "GPUs of one maker")
-        if names and sum(its.ranks for its in brief.placement) != brief.layout.gpus:
-            yield Gap("whole nodes of each pool alone", POOLS, names, "")
+        return (*gaps, *_pool_gaps(brief))
 
     def write(self, brief: Brief) -> Program:
         """Program of every rank, with the program's files. [-]."""
@@ -84,6 +71,17 @@ class Target:
 
     def _code(self, module: str) -> ModuleType:
         return import_module(f"{self.writer.folder}.{module}")
+
+
+def _pool_gaps(brief: Brief) -> Iterator[Gap]:
+    """Pools on which no launcher can place the ranks."""
+    names = ", ".join(pool.pool for pool in brief.layout.pools)
+    vendors = dict.fromkeys(its.cluster.gpu.vendor for its in brief.placement)
+    if len(vendors) > 1:
+        what = f"no collectives between {' and '.join(vendors)}"
+        yield Gap(what, POOLS, names, "GPUs of one maker")
+    if names and sum(its.ranks for its in brief.placement) != brief.layout.gpus:
+        yield Gap("whole nodes of each pool alone", POOLS, names, "")
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,11 @@ def writer_breaches(workload: Workload, layout: Layout) -> Iterator[str]:
         layout: A complete layout.
 
     Yields:
-        Sentences for the writer that lacks least. Nothing for pools that no writer can
-        place ranks on, or for a job that no writer can express. [text]
+        Sentences for the writer that lacks least. Nothing for a job that no writer can
+        express. [text]
     """
     asked, view = workload.asked, View(layout)
-    writers = (w for w in workload.framework.writers if w.pools or not layout.pools)
-    every = [tuple(writer.lacks(asked)) for writer in writers]
+    every = [tuple(writer.lacks(asked)) for writer in workload.framework.writers]
     able = [lacks for lacks in every if all(lack.when for lack in lacks)]
     missing = [[lack for lack in lacks if lack.holds(view)] for lacks in able]
     for lack in min(missing, key=len, default=[]):

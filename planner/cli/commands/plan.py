@@ -195,9 +195,9 @@ def _next(
     if out is not None:
         where = shlex.quote(str(out))
         return f"cd {where} && ./launch.sh  # README.md there says what comes before"
-    workload, its = job.workload_of(result.plans[0]), result.plans[0].layout
-    writers = [w for w in workload.framework.writers if w.pools or not its.pools]
-    if refused or workload.training.batch_ramp or not writers:
+    workload = job.workload_of(result.plans[0])
+    written = workload.framework.writers and not workload.training.batch_ramp
+    if refused or not written:
         return f"{explain}  # says why not another plan"
     quick = result.status == "optimal" and result.search.seconds < TIME_LIMIT / 2
     without = SHOWN | LIMITS if quick else SHOWN

@@ -39,8 +39,7 @@ def written(workload: Pricing, space: Space, removed: Counter[str]) -> Ints:
     """Candidates that the job's writer can express.
 
     A job that no writer can express keeps every candidate. Such a job is refused
-    before any search, or the stack has no writer. On several pools a job asks only
-    writers that can place its ranks there.
+    before any search, or the stack has no writer.
 
     Args:
         workload: The job. [-]
@@ -63,8 +62,6 @@ def written(workload: Pricing, space: Space, removed: Counter[str]) -> Ints:
 def _lacks(workload: Pricing) -> tuple[Lack, ...]:
     """Lacks of the first writer that can express the job; empty without a writer."""
     for writer in workload.framework.writers:
-        if workload.mixed and not writer.pools:
-            continue
         lacks = tuple(writer.lacks(workload.asked))
         if all(lack.when for lack in lacks):
             return lacks

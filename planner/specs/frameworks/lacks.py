@@ -178,8 +178,6 @@ class Writer:
         lacks: Records of what the target has no words for, in a job and its layouts.
             [-]
         holds: Targets whose files may lie among the target's own. [text]
-        pools: True where each node starts its own ranks, so that a list of the nodes of
-            each pool places the ranks. [-]
     """
 
     target: str
@@ -187,7 +185,6 @@ class Writer:
     version: str
     lacks: Callable[[Any], Iterator[Lack]]
     holds: frozenset[str] = frozenset()
-    pools: bool = False
 
     @property
     def folder(self) -> str:

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from planner.cli.app import app
 from planner.errors import UnsupportedPlanError
+from planner.frameworks.deepspeed.launch.writer import hostfile
 from planner.launch import emit, gaps, read_plan
 from planner.launch.registry import TARGETS
 
@@ -55,24 +56,39 @@ def test_short_runs_of_a_mixed_fleet_are_written(job: Path, tmp_path: Path) -> N
         )
 
 
-@pytest.mark.parametrize("target", ["megatron-bridge", "torchtitan"])
-def test_ranks_that_each_node_starts_are_placed_for_other_targets(target: str) -> None:
-    """Bridge takes the plan as it is; torchtitan another ZeRO stage and attention."""
+@pytest.mark.parametrize("target", [target.name for target in TARGETS])
+def test_no_target_lacks_words_for_pools(target: str) -> None:
+    """Every node starts its own ranks, whichever launcher its framework has."""
     found = read_plan(CASE / "plan.json")
     (its,) = (one for one in TARGETS if one.name == target)
     assert "layout.pools" not in {gap.field for gap in its.gaps(found.brief)}
-    if target == "megatron-bridge":
-        assert "nodes.txt" in {file.name for file in emit(found, target)}
 
 
-def test_a_target_without_pools_refuses_without_a_search(
+def test_bridge_and_deepspeed_place_the_ranks_of_pools() -> None:
+    found = read_plan(CASE / "plan.json")
+    assert "nodes.txt" in {file.name for file in emit(found, "megatron-bridge")}
+    hosts = hostfile(found.brief).splitlines()
+    assert [line.split("slots=")[1] for line in hosts[1:]] == ["8", "8", "4", "4"]
+
+
+def of_two_makers(path: Path) -> Path:
+    """The plan with an MI300X in place of every A100."""
+    fields = json.loads((CASE / "plan.json").read_text())
+    first, second = fields["spec"]["cluster"]["pools"]
+    second["node"] = "hgx-mi300x"
+    second["nodes"] = first["nodes"]
+    path.write_text(json.dumps(fields, indent=2))
+    return path
+
+
+def test_pools_that_no_target_can_join_are_refused_without_a_search(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(gaps, "optimize", unsearched)
-    out = tmp_path / "out"
-    code, said = run("emit", CASE / "plan.json", "--target", "deepspeed", "--out", out)
-    assert code == UnsupportedPlanError.exit_code
-    assert "layout.pools = h100, a100 of four: no list of the nodes of each" in said
+    plan, out = of_two_makers(tmp_path / "plan.json"), tmp_path / "out"
+    code, said = run("emit", plan, "--target", "megatron", "--out", out)
+    assert code == UnsupportedPlanError.exit_code, said
+    assert "layout.pools = h100, a100 of four: no collectives between nvidia" in said
     assert "nearest: plan the job on h100 or a100 of four alone, as its cluster" in said
     assert not out.exists()
 
@@ -80,16 +96,16 @@ def test_a_target_without_pools_refuses_without_a_search(
 def test_a_plan_that_cannot_be_written_is_shown_with_another_next_step(
     job: Path, tmp_path: Path
 ) -> None:
-    deepspeed = ("--set", "framework=deepspeed", "--set", "search={pp: 3}")
-    code, said = run("plan", job, *deepspeed, "--out", tmp_path / "out")
+    spec = yaml.safe_load(job.read_text())
+    spec["cluster"]["pools"][1]["node"] = "hgx-mi300x"
+    spec["search"] = {"pp": 4, "vpp": 1}
+    job.write_text(yaml.safe_dump(spec))
+    code, said = run("plan", job, "--out", tmp_path / "out")
     assert code == UnsupportedPlanError.exit_code, said
     assert "s a step" in said
-    assert "layout.pools" in said
+    assert "Next planner explain" in said
     assert "launch.sh" not in said
-    code, said = run("plan", job, *deepspeed)
-    assert code == 0, said
-    assert "writes launch files" not in said
-    assert "planner explain" in said
+    assert not (tmp_path / "out").exists()
 
 
 def test_all_searches_for_a_nearest_plan_share_one_limit(

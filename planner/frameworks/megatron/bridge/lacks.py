@@ -72,5 +72,5 @@ def _adapters(asked: Asked) -> Iterator[Lack]:
         yield Lack("adapters in this format", where, its.lora.precision, "bf16")
 
 
-WRITER = Writer("megatron-bridge", "Megatron-Bridge", VERSION, bridge, pools=True)
+WRITER = Writer("megatron-bridge", "Megatron-Bridge", VERSION, bridge)
 """Files of Megatron-Bridge."""

@@ -128,5 +128,5 @@ def _optimizer(asked: Asked) -> Iterator[Lack]:
         yield Lack("nothing is frozen", f"{where}freeze", "parts of the model", "none")
 
 
-WRITER = Writer("megatron", "Megatron-LM", f"core_v{VERSION}", megatron, pools=True)
+WRITER = Writer("megatron", "Megatron-LM", f"core_v{VERSION}", megatron)
 """Files of Megatron-LM."""

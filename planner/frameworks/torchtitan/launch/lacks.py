@@ -205,5 +205,5 @@ def _pipeline(asked: Asked) -> Iterator[Lack]:
             yield Lack(what, "layout.pp", allowed="1", when=lambda its: its.pp > 1)
 
 
-WRITER = Writer("torchtitan", "torchtitan", VERSION, torchtitan, pools=True)
+WRITER = Writer("torchtitan", "torchtitan", VERSION, torchtitan)
 """Files of torchtitan."""
