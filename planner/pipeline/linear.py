@@ -6,6 +6,7 @@ every split at once.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -167,13 +168,18 @@ def path_lines(costs: StageCosts, counts: Counts, p2p: Counts) -> Lines:
     Returns:
         One line a path. [ns], shape (paths,)
     """
-    lines = lines_at(costs, StepTimes.of(costs), counts, p2p)
+    return lines_at(costs, _times_of(costs), counts, p2p)
+
+
+@lru_cache(maxsize=64)
+def _times_of(costs: StageCosts) -> StepTimes:
+    """Times of one problem, those of layers by stage where pools differ. [ns]."""
+    times = StepTimes.of(costs)
     if not costs.hosts:
-        return lines
-    passes = _Passes.of(costs, counts)
-    every = np.array([passes.factors(LayerTimes.of(host)) for host in costs.hosts])
-    chosen: Counts = every[pool_of_stage(costs), :, np.arange(costs.stages)]
-    return Lines(lines.constants, np.ascontiguousarray(chosen.swapaxes(0, 1)))
+        return times
+    pools, each = pool_of_stage(costs), map(LayerTimes.of, costs.hosts)
+    layers = (np.array(column)[pools] for column in zip(*each, strict=True))
+    return times._replace(layers=LayerTimes(*layers))
 
 
 def lines_at(costs: StageCosts, times: StepTimes, counts: Counts, p2p: Counts) -> Lines:

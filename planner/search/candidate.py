@@ -1,14 +1,15 @@
 """One candidate between two visits of the search."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from planner.pipeline.duration_lines import Points
 from planner.search.bounds.bounds import Relaxation
 from planner.search.bounds.boxes import stages_decide
 from planner.search.bounds.paths import ShapePaths, even_counts
 from planner.search.bounds.rank_load_bounds import cases_of, weighted_bound
 from planner.search.mesh_answer import ROUNDS, MeshAnswer, Outcome
 from planner.search.solver.case_bounds import LoadTree
-from planner.search.solver.dual import Tightened, known_cuts, tighten
+from planner.search.solver.dual import Cuts, known_cuts, tighten
 from planner.search.solver.local import Descender, Split, fastest, rounded
 from planner.search.solver.only import OnlySplit, only_split
 from planner.search.stop import Stop
@@ -26,6 +27,15 @@ FEW = 16
 another. [1]"""
 FAR = 0.05
 """Share of a step by which a bound is far below the step. [1]"""
+
+
+class Met(NamedTuple):
+    """Best point that the program of a candidate met."""
+
+    centre: Points | None
+    """The point, of fractional layers. [1], shape (stages, kinds, menu)"""
+    least: float
+    """Step of that point; inf without any. [ns]"""
 
 
 class CandidateWork:
@@ -46,7 +56,7 @@ class CandidateWork:
         self.costs, self.relaxed, self.shapes = costs, relaxed, shapes
         self.bound, self.stop = relaxed.bound, stop or Stop()
         self.split: Split | None = None
-        self.tightened: Tightened | None = None
+        self.tightened: Met | None = None
         self.tree: LoadTree | None = None
         self.solver: MeshSolver | OnlySplit | None = None
         self.descended = not self._loose()
@@ -137,25 +147,31 @@ class CandidateWork:
         return self._answer(Outcome.OPEN)
 
     def _tighten(self, cutoff: int | None) -> MeshAnswer:
-        self.tightened = tighten(
-            self.costs, self.relaxed, cutoff, self.shapes, self.stop
-        )
-        self.bound = max(self.bound, self.tightened.bound)
+        """Keep of the program its best point; and its paths, while it is of the latest.
+
+        Few candidates are looked at again later. Theirs are then the shape's paths.
+        """
+        found = tighten(self.costs, self.relaxed, cutoff, self.shapes, self.stop)
+        self.tightened = Met(found.centre, found.least)
+        self.shapes.keep_latest(self, found.pool)
+        self.bound = max(self.bound, found.bound)
         return self._answer(Outcome.OPEN)
 
-    def _descend(self, found: Tightened, goal: int | None) -> MeshAnswer:
+    def _descend(self, found: Met, goal: int | None) -> MeshAnswer:
         """Look for good splits near the optimum of the paths, where some may be good.
 
         A split near a point that is slower than the goal is hardly faster, unless the
         bound is far below the goal: then the point is not the best.
         """
         self.descended = True
+        cuts: Cuts | None = self.shapes.take_latest(self)
+        cuts = cuts or known_cuts(self.costs, self.shapes, self.stop)
         if goal is None or found.least <= goal or self.bound < goal * (1 - FAR):
             starts = [] if self.split is None else [self.split.counts]
             if found.centre is not None:
                 starts += rounded(self.costs, found.centre)
-            self._better(Descender(found.pool).run(starts))
-        self.tree = LoadTree(found.pool, self.bound, self.shapes)
+            self._better(Descender(cuts).run(starts))
+        self.tree = LoadTree(cuts, self.bound, self.shapes)
         return self._answer(Outcome.OPEN)
 
     def _divide(
@@ -203,7 +219,7 @@ class CandidateWork:
         # Few jobs need the solver, which brings pandas.
         from planner.search.solver.solve import MeshSolver  # noqa: PLC0415
 
-        cuts = self.tightened.cuts if self.tightened else self.relaxed.cuts
+        cuts = self.relaxed.cuts
         if self.tree is not None:
             known = self.tree.cuts
             cuts = tuple(known.lines[row] for row in known.active())

@@ -9,13 +9,14 @@ import numpy.typing as npt
 
 from planner.cost.meshes import Floats, Ints
 from planner.cost.pricing import Pricing
-from planner.cost.table.mixed import MixedTable, price_meshes
+from planner.cost.table.mixed import price_meshes
 from planner.cost.table.table import CostTable
 from planner.search.bounds.bounds import space_bounds
 from planner.search.bounds.deal_bounds import dealt_bound
 from planner.search.bounds.floor import step_floor
 from planner.search.bounds.known_bounds import KnownBounds
 from planner.search.bounds.pool_bounds import dealt_to_pools, pooled_bound
+from planner.search.priced import FamilyPrices
 from planner.search.space.declared import joined
 from planner.search.space.listing import Listing
 from planner.search.space.space import Enumerator, Space
@@ -73,6 +74,8 @@ class FirstTier:
     were. [s]"""
     stopped: str = ""
     """Reason why some were not listed or not priced; empty where all were. [text]"""
+    prices: FamilyPrices | None = None
+    """Prices of the meshes, where other orders of the pools share them."""
     offset: "Floats | float" = 0.0
     """Part of the key that no step changes: a number for each candidate, or for all;
     see :class:`planner.specs.aim.Aim`. [s]"""
@@ -103,7 +106,7 @@ class Family:
     def __init__(self) -> None:
         self.key: Pricing | None = None
         self.found = _Gathered()
-        self.tables: list[tuple[Part, CostTable]] = []
+        self.prices: FamilyPrices | None = None
 
     def of(
         self, workload: Pricing, most: float, gather: Callable[[Pricing], _Gathered]
@@ -119,36 +122,43 @@ class Family:
             Candidates that are left in this order, and counts of all.
         """
         key = in_any_order(workload)
+        if key != self.key:
+            self._forget()
         if key is None:
             return gather(workload)
         if key != self.key:
             self.key, self.found = key, gather(key)
-            self.tables = list(_priced_again(key, self.found.parts))
-        turn = [key.stage_pools.index(pool) for pool in workload.stage_pools]
         found = replace(self.found, counted=self.found.counted.copy(), parts=[])
-        for part, table in self.tables:
-            found.add(_turned(workload, part, table, turn, most))
+        if self.found.parts:
+            part = _one(self.found.parts)
+            self.prices = self.prices or FamilyPrices(key, part.space)
+            found.add(_turned(workload, part, self.prices, most))
         return found
 
-
-def _priced_again(
-    workload: Pricing, parts: Sequence[Part]
-) -> Iterator[tuple[Part, CostTable]]:
-    """Price what is left of every part."""
-    for part in parts:
-        table = price_meshes(workload, part.space.meshes, part.space.recompute)
-        yield part, table
+    def _forget(self) -> None:
+        """Drop the prices of the last family; candidates looked at are priced again."""
+        if self.prices is not None:
+            self.prices.forget()
+        self.key, self.prices = None, None
 
 
-def _turned(
-    workload: Pricing, part: Part, table: CostTable, turn: Sequence[int], most: float
-) -> Part:
-    """Candidates of a part that may matter with the pools in another order."""
-    assert isinstance(table, MixedTable)
-    tables = tuple(table.tables[index] for index in turn)
-    table = replace(table, workload=workload, tables=tables)
-    hostings = [tuple(ranks[i] for i in turn) for ranks in part.space.hostings]
-    space = replace(part.space, hostings=tuple(hostings))
+def _one(parts: Sequence[Part]) -> Part:
+    """Parts as one."""
+    return Part(
+        space=joined([part.space for part in parts]),
+        bounds=np.concatenate([part.bounds for part in parts]),
+        slowdown=np.concatenate([part.slowdown for part in parts]),
+        counted=Counter(),
+        declared=Counter(),
+    )
+
+
+def _turned(workload: Pricing, part: Part, prices: FamilyPrices, most: float) -> Part:
+    """Candidates that may matter with the pools in another order, on all meshes."""
+    turn, table = prices.turn(workload), prices.turned(workload)
+    own = part.space.hostings
+    lie = {ranks: tuple(ranks[at] for at in turn) for ranks in set(own)}
+    space = replace(part.space, hostings=tuple(lie[ranks] for ranks in own))
     bounds = np.maximum(part.bounds, dealt_to_pools(table, space))
     return _kept(table, space, bounds, np.isfinite(bounds), most)
 
@@ -199,10 +209,9 @@ def first_tier(
         work ended early, also a bound on all candidates that were not looked at.
     """
     stop = stop or Stop()
-    found = (family or Family()).of(
-        workload, most, lambda key: _gathered(key, most, stop, known)
-    )
-    tier = _sorted(workload, found)
+    family = family or Family()
+    found = family.of(workload, most, lambda key: _gathered(key, most, stop, known))
+    tier = replace(_sorted(workload, found), prices=family.prices)
     if not found.why:
         return tier
     return replace(tier, unseen_s=step_floor(workload), stopped=found.why)
@@ -347,7 +356,8 @@ def _priced(
         dealt = dealt_to_pools if workload.mixed else dealt_bound
         bounds[at] = np.maximum(bounds[at], dealt(table, space.take(at)))
         fits[at] = np.isfinite(bounds[at])
-    return _kept(table, space, bounds, fits, most)
+    part = _kept(table, space, bounds, fits, most)
+    return replace(part, space=part.space.on_own_meshes())
 
 
 def _kept(
@@ -358,7 +368,7 @@ def _kept(
     left = np.flatnonzero(fits & quick)
     removed = {NO_FIT: ~fits, BY_BOUND: fits & ~quick}
     return Part(
-        space=space.take(left).on_own_meshes(),
+        space=space.take(left),
         bounds=bounds[left],
         slowdown=table.slowdown[space.mesh[left]],
         counted=Counter(

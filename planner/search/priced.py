@@ -1,10 +1,10 @@
 """Inner problems of candidates, priced a block of candidates at a time."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from planner.cost.meshes import Ints
 from planner.cost.pricing import Pricing
-from planner.cost.table.mixed import price_meshes
+from planner.cost.table.mixed import MixedTable, price_meshes
 from planner.cost.table.table import CostTable
 from planner.search.space.declared import Space
 from planner.specs.table import StageCosts
@@ -13,6 +13,8 @@ BLOCK = 1024
 """Candidates whose meshes are priced at once. [1]"""
 MOST_BLOCKS = 100
 """Blocks that are kept priced. [1]"""
+MOST_SHARED = 4096
+"""Meshes that are priced at once for all orders of the same pools. [1]"""
 
 
 def stage_costs(
@@ -43,6 +45,59 @@ def stage_costs(
     )
 
 
+class FamilyPrices:
+    """Prices of the candidates of the same pools, which all orders of the pools share.
+
+    Where all pools have the degrees of the first, no price depends on the order.
+    """
+
+    def __init__(self, workload: Pricing, space: Space) -> None:
+        """Price nothing yet.
+
+        Args:
+            workload: The job with the pools in any one order.
+            space: Candidates, on meshes that all orders have.
+        """
+        self.workload, self.space = workload, space
+        self._table: CostTable | None = None
+
+    @property
+    def few(self) -> bool:
+        """True where the meshes are few enough to stay priced."""
+        return len(self.space.meshes) <= MOST_SHARED
+
+    def turn(self, workload: Pricing) -> list[int]:
+        """Place of every pool of an order among the pools of the first.
+
+        Args:
+            workload: The job with the pools in another order.
+
+        Returns:
+            Places. [1], shape (pools,)
+        """
+        return list(map(self.workload.stage_pools.index, workload.stage_pools))
+
+    def turned(self, workload: Pricing) -> MixedTable:
+        """The table with the pools in another order.
+
+        Args:
+            workload: The job with the pools in that order.
+
+        Returns:
+            All meshes of the family, priced.
+        """
+        if self._table is None:
+            space = self.space
+            self._table = price_meshes(self.workload, space.meshes, space.recompute)
+        assert isinstance(self._table, MixedTable)
+        tables = tuple(self._table.tables[at] for at in self.turn(workload))
+        return replace(self._table, workload=workload, tables=tables)
+
+    def forget(self) -> None:
+        """Drop the prices; they come again when asked for."""
+        self._table = None
+
+
 @dataclass
 class PricedInOrder:
     """Candidates that are asked for about in one order, priced ahead in that order.
@@ -56,6 +111,8 @@ class PricedInOrder:
     """Candidates, the first to be asked for first. [1]"""
     size: int = BLOCK
     """Candidates whose meshes are priced at once. [1]"""
+    shared: FamilyPrices | None = None
+    """Prices of all meshes, where other orders of the pools share them."""
     known: dict[int, tuple[Space, CostTable]] = field(default_factory=dict)
     """Blocks priced, the latest last."""
 
@@ -80,8 +137,10 @@ class PricedInOrder:
         return found
 
     def _price(self, at: int) -> tuple[Space, CostTable]:
-        some = self.order[at * self.size : (at + 1) * self.size]
-        part = self.space.take(some).on_own_meshes()
+        part = self.space.take(self.order[at * self.size : (at + 1) * self.size])
+        if self.shared is not None and self.shared.few:
+            return part, self.shared.turned(self.workload)
+        part = part.on_own_meshes()
         return part, price_meshes(self.workload, part.meshes, self.space.recompute)
 
     def costs(self, place: int) -> StageCosts:

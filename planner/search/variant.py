@@ -12,12 +12,13 @@ from planner.search.aims.amounts import aimed
 from planner.search.bounds.bounds import Relaxation, relax
 from planner.search.bounds.known_bounds import KnownBounds
 from planner.search.bounds.memory_bounds import cannot_fit
-from planner.search.bounds.paths import Shape, ShapePaths, shape_of
+from planner.search.bounds.paths import Shape, ShapePaths, lessons_of
 from planner.search.candidate import CandidateWork
 from planner.search.first_tier import BY_BOUND, NO_FIT, Family, first_tier
 from planner.search.incumbents import Found, Incumbents, degrees, layout_fields
 from planner.search.mesh_answer import MeshAnswer, Outcome, answered_exactly
 from planner.search.outcome import SearchOutcome
+from planner.search.solver.dual import tighten
 from planner.search.stop import Stop
 from planner.search.waiting import Waiting
 from planner.specs.table import StageCosts
@@ -179,17 +180,25 @@ class BestFirst:
             self.work[candidate] = self._begin(candidate, costs, relaxed)
             self._record(candidate, costs, self.work[candidate].last)
             self._teach(candidate)
+        elif costs.hosts and not self.paths.lessons(costs) and self._is_turn(costs):
+            # the bound that rules it out teaches nothing: others would ask as much
+            tighten(costs, relaxed, enough, self.paths, self.stop)
 
     def _teach(self, candidate: int) -> None:
         """Take the first step of a candidate at once, where many may learn from it."""
         work = self.work[candidate]
-        shape = shape_of(work.costs)
-        self.untaught[shape] += 1
-        if self.paths.lessons(work.costs) and self.untaught[shape] < LEARNERS:
-            return
-        self.untaught[shape] = 0
-        self._advance(candidate, work)
-        self._record(candidate, work.costs, work.last)
+        if self._is_turn(work.costs, first=not self.paths.lessons(work.costs)):
+            self._advance(candidate, work)
+            self._record(candidate, work.costs, work.last)
+
+    def _is_turn(self, costs: StageCosts, *, first: bool = False) -> bool:
+        """Tell if enough candidates were refined since one was to teach them."""
+        key = lessons_of(costs)
+        self.untaught[key] += 1
+        if not first and self.untaught[key] < LEARNERS:
+            return False
+        self.untaught[key] = 0
+        return True
 
     def _begin(
         self, candidate: int, costs: StageCosts, relaxed: Relaxation

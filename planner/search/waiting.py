@@ -6,8 +6,9 @@ import numpy as np
 
 from planner.cost.meshes import Ints
 from planner.cost.pricing import Pricing
-from planner.search.bounds.group_bounds import Group, times_of
+from planner.search.bounds.group_bounds import Group, times_of, widest
 from planner.search.bounds.paths import ShapePaths
+from planner.search.bounds.pool_bounds import most_on_ranks
 from planner.search.first_tier import FirstTier
 from planner.search.priced import PricedInOrder
 from planner.search.space.blocks import CHOSEN
@@ -22,8 +23,9 @@ class Waiting:
         self.space, self.order, self.bounds = tier.space, tier.order, tier.bounds
         self.slowdown, self.paths = tier.slowdown, paths
         self.offset = np.broadcast_to(tier.offset, self.bounds.shape)
-        self.priced = PricedInOrder(workload, self.space, self.order)
-        self.one_pool = not workload.mixed
+        self.priced = PricedInOrder(
+            workload, self.space, self.order, shared=tier.prices
+        )
         self.at = 0
         self.heap: list[tuple[float, int]] = []
         self.groups: dict[int, tuple[Group, Ints]] = {}
@@ -87,27 +89,28 @@ class Waiting:
         first, end = self.at, min(self.priced.end(self.at), len(self.order))
         self.at = end
         places = np.arange(first, end)
-        if self.one_pool:
-            for some in self._alike(places):
-                self._group(places[some], most)
+        for some in self._alike(places):
+            self._group(places[some], most)
         for place in places.tolist():
             heapq.heappush(self.heap, (self._bound(place), place))
 
     def _alike(self, places: Ints) -> list[Ints]:
-        """Indices of places whose candidates have one shape and length of menu."""
+        """Indices of places whose candidates have one shape, menu and hosting."""
         part, table = self.priced.block(int(places[0]))
         rows = places - places[0] + places[0] % self.priced.size
         mesh, menu = part.mesh[rows], part.menu[rows]
-        gathers, scatters = table.overlaps
+        first = table.each[0]
+        gathers, scatters = first.overlaps
         columns = (
             part.schedules[rows],
             part.vpp[rows],
             table.meshes.pp[mesh],
             table.meshes.micro_batches[mesh],
-            table.scatter_every[mesh],
+            first.scatter_every[mesh],
             gathers[mesh],
             scatters[mesh],
             np.where(menu < CHOSEN, -2, np.minimum(menu, 0)),
+            *(part.take(rows).hosted().T if part.hostings else ()),
         )
         keys = np.array(columns, dtype=np.int64).T
         _, which = np.unique(keys, axis=0, return_inverse=True)
@@ -122,11 +125,12 @@ class Waiting:
         entries = np.array([part.choices(row) for row in rows.tolist()])
         candidates = self.order[places]
         group = Group(
-            like,
-            times_of(table, part.mesh[rows], entries, like.stages),
+            widest(like),
+            times_of(like, table, part.mesh[rows], entries),
             self.slowdown[candidates],
             self.offset[candidates],
             self.bounds[candidates],
+            most_on_ranks(table, part.take(rows), like.pool_of_rank),
         )
         self._lift(group, candidates, most)
         self.groups |= dict.fromkeys(places.tolist(), (group, candidates))

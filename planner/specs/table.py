@@ -4,7 +4,7 @@ Integers only: time in ns, memory in blocks of 512 B, rounded once. Nothing
 downstream rounds again, so that a bound stays a bound.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 BLOCK = 512
@@ -169,6 +169,18 @@ class StageCosts:
     the costs of the pool that it lies in."""
     pool_of_rank: tuple[int, ...] = ()
     """Entry of ``hosts`` that every pipeline rank lies in. [1]"""
+
+    def __hash__(self) -> int:
+        """Hash of all fields, worked out once: problems are keys of many caches."""
+        return self._hash
+
+    def __getstate__(self) -> dict[str, object]:
+        """Fields alone: another process has hashes of its own."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, field.name) for field in fields(self)))
 
     @cached_property
     def timeless(self) -> "StageCosts":

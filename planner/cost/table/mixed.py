@@ -83,10 +83,8 @@ class MixedTable(CostTable):
             table.stage_costs(row, schedule=schedule, vpp=vpp, menu=menu, block=block)
             for table in self.tables
         ]
-        assert self.border is not None
-        edges = [c.p2p for c, ranks in zip(known, hosting, strict=True) if ranks > 1]
         shared: dict[str, Any] = {
-            "p2p": max([int(self.border[row]), *edges]),
+            "p2p": int(self.sends(np.array([row]), hosting)[0]),
             "slowdown": float(self.slowdown[row]),
             "extra_layers": _extra_layers(
                 known, hosting, int(self.workload.search.space == "full")
@@ -94,6 +92,24 @@ class MixedTable(CostTable):
         }
         hosts = tuple(replace(costs, **shared) for costs in known)
         return _joined(hosts, hosting)
+
+    def sends(self, rows: Ints, hosting: Sequence[int] | Ints) -> Ints:
+        """Time of every send between ranks, that of the slowest edge in use.
+
+        Args:
+            rows: Meshes. [1], shape (candidates,)
+            hosting: Pipeline ranks of each pool, of all or of each candidate. [1],
+                shape (pools,) or (pools, candidates)
+
+        Returns:
+            Time. [ns], shape (candidates,)
+        """
+        assert self.border is not None
+        send = self.border[rows]
+        for table, ranks in zip(self.tables, hosting, strict=True):
+            inner = np.where(np.asarray(ranks) > 1, table.p2p[rows], 0)
+            send = np.maximum(send, inner)
+        return send
 
 
 def _joined(hosts: tuple[StageCosts, ...], hosting: Sequence[int]) -> StageCosts:

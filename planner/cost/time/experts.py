@@ -16,7 +16,7 @@ CASTS = 6, 6
 cast of two tensors each way. [1]"""
 Passes = tuple[Floats, Floats]
 """Forward and backward. [s], shape (meshes,)"""
-WAITING_GRAPHS = frozenset({"none", "dense"})
+WAITING_GRAPHS = frozenset({"none", "router", "dense"})
 """Kinds of CUDA graphs that leave the experts to the host."""
 
 

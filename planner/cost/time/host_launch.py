@@ -5,6 +5,9 @@ import numpy as np
 from hardware.host import launch_time
 from planner.cost.time.columns import Context, Parts
 
+LAUNCHED_ONE_BY_ONE = frozenset({"none", "router"})
+"""Kinds of CUDA graphs that leave the layer's own kernels to the host."""
+
 
 def launched(
     context: Context,
@@ -34,8 +37,9 @@ def launched(
         share: Kernels over those of a layer. [1]
 
     Returns:
-        Both passes, with the wait under ``other``; unchanged where a graph is launched.
-        [s], shape (meshes,)
+        Both passes, with the wait under ``other``; unchanged where a graph of the
+        layer is launched. One of the router alone leaves the layer's own kernels. [s],
+        shape (meshes,)
 
     Leaves out how far the host has run ahead in the layer before.
 
@@ -44,9 +48,10 @@ def launched(
         layer and micro-batch whatever the tensor degree: table of vTrain, KAIST.
     """
     profile = context.workload.profile
-    if profile.cuda_graphs != "none":
+    if profile.cuda_graphs not in LAUNCHED_ONE_BY_ONE:
         return forward, backward
-    experts = profile.host_experts if routed else 0.0
+    captured = profile.cuda_graphs == "router"
+    experts = profile.host_experts if routed and not captured else 0.0
     link = context.workload.topology.cluster.host_link
     each = share * profile.latency * launch_time(link.name)
     ahead = (profile.host_forward + experts) * each

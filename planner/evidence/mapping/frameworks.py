@@ -234,8 +234,8 @@ def _graphs(row: Row, graphs: str) -> str:
     if graphs in {"none", "false", "off"}:
         return "none"
     if _steers_experts(row, graphs):
-        return "dense"
-    if graphs == "attention":
+        return "router" if graphs == "router" else "dense"
+    if graphs in {"attention", "router"}:
         return "none"
     return "full" if "full" in graphs else "layer"
 

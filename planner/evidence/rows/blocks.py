@@ -281,7 +281,11 @@ class SoftwareBlock(_Words):
         Literal["alltoall", "allgather", "deepep", "hybridep", "flex"] | None
     ) = None
     routing: Literal["forced", "balanced", "free"] | None = None
-    cuda_graphs: Literal["none", "layer", "attention", "full-iteration"] | None = None
+    cuda_graphs: (
+        Literal["none", "router", "attention", "layer", "full-iteration"] | None
+    ) = None
+    """Part that is launched as a graph; ``router`` with what it does before tokens are
+    sent, ``attention`` with that, too."""
     bucket_parameters: Annotated[float, Field(gt=0, le=1e13)] | None = None
     power_limit_w: Amount | None = None
     fp8: Fp8Words | None = None

@@ -160,7 +160,8 @@ def relax(
     Each path is linear in the layer counts. So the least value of a path over a
     superset of the splits is a bound. The least value of the paths' mean is a bound,
     too: light stages of one path are heavy stages of another. In addition
-    :func:`loaded_bound` uses that layers are whole. The largest bound counts.
+    :func:`loaded_bound` uses that layers are whole. The largest bound counts. On
+    several pools multipliers that others have found are better than any mean.
 
     Args:
         costs: The inner problem.
@@ -181,7 +182,9 @@ def relax(
     if enough is not None and learned > enough:
         return Relaxation(learned, ())
     known = paths.of(costs)
-    mean, loaded = path_bounds(costs, known, enough)
+    mean, loaded = (
+        (0, 0) if learned and costs.hosts else path_bounds(costs, known, enough)
+    )
     if enough is not None and mean > enough:
         return Relaxation(mean, ())
     lines = path_lines(costs, known.counts, known.p2p)

@@ -1,13 +1,15 @@
 """Bounds of many candidates of one shape at once, by what the shape has taught."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from planner.cost.meshes import Floats, Ints
+from planner.cost.table.mixed import MixedTable
 from planner.cost.table.table import CostTable, EndColumns
 from planner.pipeline.linear import LayerTimes, StepTimes, lines_at
 from planner.pipeline.path_columns import WeightedPath
+from planner.pipeline.pool_costs import pool_of_stage
 from planner.search.bounds.least import least_values
 from planner.search.bounds.paths import ShapePaths
 from planner.search.bounds.worst import SAFE
@@ -19,13 +21,14 @@ SLICE = 1 << 21
 
 @dataclass
 class Group:
-    """Candidates of one shape and one class of splits, on one pool.
+    """Candidates of one shape and class of splits, with each pool in one place.
 
-    Memory is left out: their least values are over all splits of the class.
+    On one pool memory is left out: least values are over all splits of the class.
     """
 
     like: StageCosts
-    """Inner problem of one of them, for the shape and the class alone."""
+    """Inner problem of one of them, for the shape and the class alone, which holds the
+    class of every other."""
     times: StepTimes
     """Times of all, with the candidates in front. [ns]"""
     slowdown: Floats
@@ -34,6 +37,9 @@ class Group:
     """Part of the key that no step changes. [s], shape (candidates,)"""
     keys: Floats
     """Lower bounds. [s], shape (candidates,)"""
+    most: Ints | None = None
+    """Most layers of every rank; None leaves the memory out. [1], shape (candidates,
+    pp)"""
     seen: tuple[int, int] = field(default=(0, 0))
     """Lessons and families of the shape that were applied. [1]"""
 
@@ -60,19 +66,36 @@ class Group:
 
     def _raise(self, mean: WeightedPath, at: Ints) -> None:
         """Bound some of the candidates by one weighted path."""
-        steps = self._steps(mean, taken(self.times, at))
+        steps = self._steps(mean, taken(self.times, at), self._caps(at))
         found = steps * self.slowdown[at] / 1e9 + self.offset[at]
         self.keys[at] = np.maximum(self.keys[at], found)
 
-    def _steps(self, mean: WeightedPath, times: StepTimes) -> Ints:
+    def _caps(self, at: Ints) -> Ints:
+        """Most layers of every rank. [1], shape (candidates, pp), or one for all."""
+        if self.most is not None:
+            return self.most[at]
+        return np.full((1, self.like.pp), self.like.vpp * self.like.most_layers)
+
+    def _steps(self, mean: WeightedPath, times: StepTimes, caps: Ints) -> Ints:
         """Bounds on the simulated step; 0 where sums might overflow 64 bits. [ns]."""
         like = self.like
         lines = lines_at(like, times, mean.counts[None], np.array([mean.p2p]))
-        caps = np.full((1, like.pp), like.vpp * like.most_layers)
         steps = -(-least_values(like, lines, caps=caps) // mean.weight)
         safe = mean.weight * longest(like, times) <= SAFE
         bounds: Ints = np.where(safe, steps, 0)
         return bounds
+
+
+def widest(costs: StageCosts) -> StageCosts:
+    """The problem with a class of splits that holds those of all with its shape.
+
+    Args:
+        costs: An inner problem.
+
+    Returns:
+        The problem; where pools differ, a stage may hold all layers.
+    """
+    return replace(costs, extra_layers=costs.layer_count) if costs.hosts else costs
 
 
 def taken(times: StepTimes, at: Ints) -> StepTimes:
@@ -105,8 +128,8 @@ def longest(like: StageCosts, times: StepTimes) -> Floats:
         Time that no sum of a path's terms exceeds, roundings included. [ns]
     """
     by_menu = np.max(times.layers.forward + times.layers.backward, axis=-1)
-    whole = sum(times.layers[2:])
-    layers = np.sum(by_menu + whole, axis=(1, 2), dtype=np.float64)
+    dearest = np.max(by_menu + sum(times.layers[2:]), axis=1)
+    layers = np.sum(dearest, axis=1, dtype=np.float64)
     ends = np.sum(times.embedding + times.head, axis=1, dtype=np.float64)
     edges = sum(np.max(edge, axis=1) for edge in times.edges) + times.p2p
     passes = like.micro_batches + 1
@@ -115,18 +138,41 @@ def longest(like: StageCosts, times: StepTimes) -> Floats:
     return longer
 
 
-def times_of(table: CostTable, meshes: Ints, entries: Ints, stages: int) -> StepTimes:
+def times_of(
+    like: StageCosts, table: CostTable, meshes: Ints, entries: Ints
+) -> StepTimes:
     """Times of candidates of one shape, from the table.
 
     Args:
-        table: Priced meshes, on one pool.
+        like: Inner problem of one of them, for the shape and the pool of every stage.
+        table: Priced meshes.
         meshes: Row of every candidate. [1], shape (candidates,)
         entries: Recompute kinds that layers may choose. [1], shape (candidates, menu)
-        stages: Virtual stages. [1]
 
     Returns:
         Times as :func:`planner.pipeline.linear.lines_at` takes them. [ns]
     """
+    each = [_on_pool(pool, meshes, entries, like.stages) for pool in table.each]
+    if not isinstance(table, MixedTable):
+        return each[0]
+    pools = pool_of_stage(like)
+    columns = zip(*(times.layers for times in each), strict=True)
+    gather, scatter = (
+        np.stack(edge, axis=1)[:, pools, np.arange(like.stages)]
+        for edge in zip(*(times.edges for times in each), strict=True)
+    )
+    return StepTimes(
+        layers=LayerTimes(*(np.concatenate(c, axis=1)[:, pools] for c in columns)),
+        embedding=each[pools[0]].embedding,
+        head=each[pools[-1]].head,
+        edges=(gather, scatter),
+        p2p=table.sends(meshes, np.bincount(like.pool_of_rank)),
+        overhead=table.overhead,
+    )
+
+
+def _on_pool(table: CostTable, meshes: Ints, entries: Ints, stages: int) -> StepTimes:
+    """Times of candidates as if one pool hosted all stages. [ns]."""
     kinds = np.arange(len(table.units))[None, :, None]
     picked = (kinds, entries[:, None, :], meshes[:, None, None])
     whole = (

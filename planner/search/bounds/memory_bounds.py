@@ -1,6 +1,6 @@
 """Proof that a candidate cannot fit, over all ranks and moments at once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -52,12 +52,35 @@ def _too_few(costs: StageCosts, loads: Ints) -> bool:
 @lru_cache(maxsize=1024)
 def _most_at_any_time(costs: StageCosts) -> Ints:
     """Most layers of every rank, cached for all problems of equal memory. [1]."""
-    return np.minimum(_most_in_passes(costs), _most(costs, idle_rows(costs)))
+    return _by_rank(costs, _most_on_pool)
 
 
-@lru_cache(maxsize=1024)
 def _most_in_passes(costs: StageCosts) -> Ints:
     """Most layers of every rank while its backwards start. [1], shape (pp,)."""
+    return _by_rank(costs, _most_in_passes_on_pool)
+
+
+def _by_rank(costs: StageCosts, most: Callable[[StageCosts], Ints]) -> Ints:
+    """Most layers of every rank on its own pool. [1], shape (pp,).
+
+    They depend on the rank and its pool alone, so that orders of the pools share them.
+    """
+    if not costs.hosts:
+        return most(costs)
+    every = np.array([most(host) for host in costs.hosts])
+    found: Ints = every[list(costs.pool_of_rank), np.arange(costs.pp)]
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _most_on_pool(costs: StageCosts) -> Ints:
+    """Most layers of every rank as if one pool hosted all. [1], shape (pp,)."""
+    return np.minimum(_most_in_passes_on_pool(costs), _most(costs, idle_rows(costs)))
+
+
+@lru_cache(maxsize=4096)
+def _most_in_passes_on_pool(costs: StageCosts) -> Ints:
+    """Most layers of every rank while its backwards start, on one pool. [1]."""
     return _most(costs, passing_rows(costs))
 
 

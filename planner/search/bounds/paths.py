@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from planner.cost.table.mixed import quickest
 from planner.pipeline.layer_kinds import kinds_per_stage
 from planner.pipeline.path_columns import PathColumns, WeightedPath
 from planner.pipeline.splits import (
@@ -32,6 +34,8 @@ MOST_DECIDING = 500
 """Paths that ruled whole splits out and are kept of one shape, the latest. [1]"""
 MOST_MEANS = 40
 """Weighted means that are kept of one shape, the latest. [1]"""
+MOST_LATEST = 128
+"""Candidates whose own paths and programs are kept, the latest, at a MB each. [1]"""
 
 
 Shape = tuple[object, ...]
@@ -57,13 +61,33 @@ def shape_of(costs: StageCosts) -> Shape:
     )
 
 
+def lessons_of(costs: StageCosts) -> Shape:
+    """Key of the problems that teach each other multipliers, boxes and splits.
+
+    Whatever one problem of a shape finds holds for all. But the best multipliers of
+    several pools are those of the places of the slow ones. So problems teach each other
+    whose ranks lie alike on pools in the same order of speed.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        The key; that of the shape on one pool.
+    """
+    times = [quickest(host) for host in costs.hosts]
+    slower = tuple(np.argsort(times, kind="stable").tolist())
+    return (*shape_of(costs), costs.pool_of_rank, slower)
+
+
 def _class_of(costs: StageCosts) -> Shape:
     """Key of the splits of an inner problem, whatever fits: problems share boxes."""
-    return (*shape_of(costs), costs.runs, costs.most_layers, costs.fewest)
+    return (*lessons_of(costs), costs.runs, costs.most_layers, costs.fewest)
 
 
 class ShapePaths:
     """Paths through every rank of a schedule's shape, found once per search.
+
+    And what candidates of a shape teach each other, those of several pools by order.
 
     There are three families. The first has all the work of the rank, from the first
     forward to reach the rank to the last backward to leave. The second has the longest
@@ -81,6 +105,7 @@ class ShapePaths:
         self.best: dict[Shape, list[Counts]] = {}
         self.taught: Counter[Shape] = Counter()
         self.cases: dict[Shape, tuple[Box, list[WeightedPath | None]]] = {}
+        self.latest: dict[object, Any] = {}
 
     def of_work(self, costs: StageCosts) -> PathColumns:
         """First family of paths, which takes no graph.
@@ -130,7 +155,7 @@ class ShapePaths:
         Returns:
             Paths that the search has found already.
         """
-        return self.binding.get(shape_of(costs), [])
+        return self.binding.get(lessons_of(costs), [])
 
     def deciding(self, costs: StageCosts) -> list[Path]:
         """Paths that ruled whole splits of candidates of the shape out.
@@ -141,7 +166,7 @@ class ShapePaths:
         Returns:
             The latest paths.
         """
-        return self.decided.get(shape_of(costs), [])
+        return self.decided.get(lessons_of(costs), [])
 
     def keep_deciding(self, costs: StageCosts, paths: Sequence[Path]) -> None:
         """Remember paths that ruled whole splits of a candidate out.
@@ -151,7 +176,7 @@ class ShapePaths:
             paths: Paths of the candidate's graph.
         """
         known = [*self.deciding(costs), *paths]
-        self.decided[shape_of(costs)] = known[-MOST_DECIDING:]
+        self.decided[lessons_of(costs)] = known[-MOST_DECIDING:]
 
     def splits(self, costs: StageCosts) -> list[Counts]:
         """Good splits of other candidates of the shape and the menu's length.
@@ -162,7 +187,7 @@ class ShapePaths:
         Returns:
             The latest splits. [1], each of shape (stages, kinds, menu)
         """
-        known = self.best.get(shape_of(costs), [])
+        known = self.best.get(lessons_of(costs), [])
         return [split for split in known if split.shape[2] == len(costs.menu)]
 
     def keep_split(self, costs: StageCosts, split: Counts) -> None:
@@ -172,7 +197,7 @@ class ShapePaths:
             costs: The inner problem.
             split: Layers by stage, kind and menu entry. [1]
         """
-        key = shape_of(costs)
+        key = lessons_of(costs)
         others = [s for s in self.best.get(key, []) if not np.array_equal(s, split)]
         self.best[key] = [split, *others][:MOST_SPLITS]
 
@@ -191,6 +216,21 @@ class ShapePaths:
             columns = zip(*(box for box, _ in leaves), strict=True)
             boxes = Box(*(np.array(column, dtype=np.int64) for column in columns))
             self.cases[_class_of(costs)] = boxes, [mean for _, mean in leaves]
+
+    def keep_latest(self, candidate: object, paths: Any) -> None:
+        """Keep what only the latest candidates are to find again: it takes memory.
+
+        Args:
+            candidate: Whose it is.
+            paths: Its own paths, with their program.
+        """
+        self.latest[candidate] = paths
+        if len(self.latest) > MOST_LATEST:
+            del self.latest[next(iter(self.latest))]
+
+    def take_latest(self, candidate: object) -> Any | None:
+        """Hand over what was kept of one candidate; None where it is gone."""
+        return self.latest.pop(candidate, None)
 
     def cases_like(
         self, costs: StageCosts
@@ -227,7 +267,7 @@ class ShapePaths:
         Returns:
             A count that grows. [1]
         """
-        return self.taught[shape_of(costs)]
+        return self.taught[lessons_of(costs)]
 
     def fresh(
         self, costs: StageCosts, seen: tuple[int, int]
@@ -242,8 +282,8 @@ class ShapePaths:
             Means of the families that are known, then multipliers, the latest first;
             and what is seen now.
         """
-        key = shape_of(costs)
-        of_work, known = self.of_work(costs), self.known.get(key)
+        key = lessons_of(costs)
+        of_work, known = self.of_work(costs), self.known.get(shape_of(costs))
         families = [of_work] if known is None else [known]
         sums = [each.weighted() for each in families]
         means = [mean for some in sums for mean in some][seen[1] :]
@@ -264,7 +304,7 @@ class ShapePaths:
         Returns:
             The weighted sum of the paths; None without any.
         """
-        key = shape_of(costs)
+        key = lessons_of(costs)
         known = self.binding.get(key, [])
         seen = {path.counts.tobytes() for path in known}
         fresh = [path for path in paths if path.counts.tobytes() not in seen]

@@ -5,6 +5,7 @@ pool. Weighted by the pools' rates, the mean is nearly the step itself.
 """
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -102,7 +103,7 @@ def dealt_to_pools(table: CostTable, space: Space) -> Floats:
         return np.zeros(0)
     last = space.hosted().cumsum(axis=1)
     work, bound = _Work.of(table, space), np.zeros(len(space))
-    columns = [replace(columns_of(part, space), most=work.most) for part in table.each]
+    columns = _by_pool(table, space, work.most)
     for p in np.unique(last[:, -1]).tolist():
         alike = np.flatnonzero(last[:, -1] == p)
         for at in np.array_split(alike, -(-len(alike) * p // SLICE) or 1):
@@ -110,6 +111,32 @@ def dealt_to_pools(table: CostTable, space: Space) -> Floats:
             most = np.array([_most(columns, at, r, pool[r]) for r in range(p)])
             bound[at] = work.take(at).on_ranks(pool, most)
     return _seconds(table, space, bound)
+
+
+def most_on_ranks(table: CostTable, space: Space, pools: Sequence[int]) -> Ints | None:
+    """Most layers that every rank can hold, of candidates whose pools lie alike.
+
+    Args:
+        table: Priced meshes.
+        space: Candidates on them.
+        pools: Pool of every rank; none on one pool. [1], shape (ranks,)
+
+    Returns:
+        Layers; None on one pool, where memory is looked at one by one. [1], shape
+        (candidates, ranks)
+    """
+    if not pools:
+        return None
+    columns = _by_pool(table, space, columns_of(table, space).most)
+    every = np.arange(len(space))
+    held = [_most(columns, every, r, pool + 0 * every) for r, pool in enumerate(pools)]
+    most: Ints = np.array(held).astype(np.int64).T
+    return most
+
+
+def _by_pool(table: CostTable, space: Space, most: Ints) -> list[Columns]:
+    """Columns of every pool, with the class of all pools together."""
+    return [replace(columns_of(part, space), most=most) for part in table.each]
 
 
 @dataclass(frozen=True)
@@ -217,7 +244,9 @@ def _trips(table: CostTable, space: Space, c: Columns) -> list[Trips]:
 
     K is 0, when a rank has m of both and no more is known; 1; or as many as there are.
     """
-    send, ends = _sends(table, space), _ends(table, space)
+    assert isinstance(table, MixedTable)
+    send = table.sends(space.mesh, space.hosted().T)
+    ends = _ends(table, space)
     plain = (space.schedules == PLAIN) & (c.v == 1)
     every = np.where(plain, c.p, 2 * c.p)
     known = plain | (space.schedules == CHUNKED)
@@ -229,16 +258,6 @@ def _trips(table: CostTable, space: Space, c: Columns) -> list[Trips]:
         later = plain & (whole > 0) & (c.m >= whole * every)
         found.append(Trips(whole, ahead, behind, later, whole * hops + c.tail))
     return found
-
-
-def _sends(table: CostTable, space: Space) -> Ints:
-    """Time of every send between ranks, that of the slowest edge in use. [ns]."""
-    assert isinstance(table, MixedTable)
-    assert table.border is not None
-    send = table.border[space.mesh]
-    for part, ranks in zip(table.each, space.hosted().T, strict=True):
-        send = np.where(ranks > 1, np.maximum(send, part.p2p[space.mesh]), send)
-    return send
 
 
 def _ends(table: CostTable, space: Space) -> Ints:

@@ -12,7 +12,7 @@ from planner.schedules.slots import Slots
 from planner.search.bounds.boxes import Box, least_in_boxes
 from planner.search.bounds.least import least_values
 from planner.search.bounds.memory_bounds import most_layers
-from planner.search.bounds.paths import ShapePaths, shape_of
+from planner.search.bounds.paths import ShapePaths, lessons_of
 from planner.search.bounds.worst import SAFE, worst_step
 from planner.specs.table import StageCosts
 
@@ -79,7 +79,7 @@ def _means(costs: StageCosts, paths: ShapePaths) -> tuple[Lines, Ints]:
     Leaves out paths whose sums might overflow 64 bits: a step of days, at fine weights.
     """
     most = SAFE // worst_step(costs)
-    known = paths.means.get(shape_of(costs), [])
+    known = paths.means.get(lessons_of(costs), [])
     means = [mean for mean in known if mean.weight <= most]
     slots = Slots(costs.pp, costs.vpp).n_slots
     counts = np.array([mean.counts for mean in means], dtype=np.int64)

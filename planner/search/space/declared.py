@@ -135,6 +135,8 @@ def joined(parts: Sequence[Space]) -> Space:
     Returns:
         Candidates and meshes in the order of the parts.
     """
+    if len(parts) == 1:
+        return replace(parts[0], removed={})
     meshes = [part.meshes for part in parts]
     first = np.cumsum([0, *(len(each) for each in meshes[:-1])])
     return Space(

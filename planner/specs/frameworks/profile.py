@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from hardware.reading.names import Line
 
 GatheredInputs = Literal["saved", "regathered"]
-CudaGraphs = Literal["none", "dense", "layer", "full"]
+CudaGraphs = Literal["none", "router", "dense", "layer", "full"]
 ExpertDispatch = Literal["all-to-all", "deduplicated"]
 Fp8Recipe = Literal["delayed", "current", "blockwise"]
 Allocator = Literal["ratio", "segments", "expandable"]

@@ -77,11 +77,12 @@ def faster(share: float, risk: float) -> Fastest:
 
 def test_each_riskier_plan_says_what_admits_it() -> None:
     options = {"riskier": (faster(0.034, 0.0961),), "fastest": faster(0.065, 0.312)}
-    first, last = bought(answer().model_copy(update=options))
+    first, last, how = bought(answer().model_copy(update=options))
     assert first.startswith("3.4% faster at a 9.6% risk of running out of memory: tp=2")
     assert first.endswith("(--set search.memory_risk=0.1)")
     assert last.startswith("6.5% faster at a 31% risk")
     assert last.endswith("(--robust off)")
+    assert "planner tune" in how
     assert bought(answer().model_copy(update={"fastest": faster(0.0, 0.04)})) == ()
     assert bought(answer()) == ()
 

@@ -25,7 +25,7 @@ def times_from_table(costs: StageCosts) -> StepTimes:
     """The times of one problem as a search takes them from its table."""
     table, space = one_row_table(costs)
     entries = np.array([space.choices(0)])
-    return times_of(table, np.array([0]), entries, costs.stages)
+    return times_of(costs, table, np.array([0]), entries)
 
 
 def together(every: list[StageCosts]) -> StepTimes:

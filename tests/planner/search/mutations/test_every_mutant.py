@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import test_order_mutations as orders
 import test_pool_mutations as pools
 import test_price_mutations as prices
 import test_pruning_mutations as pruning
@@ -26,8 +27,9 @@ BY_CASE = (
     split.BROKEN,
 )
 """Each breaks the check of one case, which the fast suite makes in `test_cases.py`."""
-BY_TEST = (space.MUTATIONS, prices.MUTATIONS, risks.BROKEN)
-"""Each breaks a fast test: of spaces, of prices by hand, of the limit on the risk."""
+BY_TEST = (space.MUTATIONS, prices.MUTATIONS, risks.BROKEN, orders.BROKEN)
+"""Each breaks a fast test: of spaces, of prices by hand, of the limit on the risk,
+of what orders of pools share."""
 
 
 def test_every_mutant_has_one_case_and_every_case_a_mutant() -> None:
