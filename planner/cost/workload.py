@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from math import gcd
 from typing import Self, TypeVar
 
 import numpy as np
@@ -101,6 +102,7 @@ class Workload:
     @property
     def asked(self) -> Asked:
         """Facts of the job that writers of launch files are asked about."""
+        places = self.topology.cluster.pools or (self.topology.cluster,)
         return Asked(
             framework=self.framework.name,
             fields=self.model.fields,
@@ -108,7 +110,7 @@ class Workload:
             training=self.training,
             words=self.framework.words,
             stack=self.framework.profile.model_dump(),
-            gpus_per_node=self.topology.cluster.node.gpus_per_node,
+            gpus_per_node=gcd(*(place.node.gpus_per_node for place in places)),
         )
 
     def unwritten(self) -> Self:

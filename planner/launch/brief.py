@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import gcd
 
 from hardware.catalog import Cluster
+from planner.launch.placement import Nodes, placed
 from planner.launch.sizes import Size
 from planner.models.architecture import Architecture
 from planner.models.asked import Asked
@@ -71,6 +73,7 @@ class Brief:
     @property
     def asked(self) -> Asked:
         """Parts of a plan, apart from the layout, by which a target checks the plan."""
+        places = self.cluster.pools or (self.cluster,)
         return Asked(
             framework=self.spec.framework,
             fields=self.model,
@@ -78,7 +81,7 @@ class Brief:
             training=self.training,
             words=self.spec.stack,
             stack=self.stack,
-            gpus_per_node=self.cluster.node.gpus_per_node,
+            gpus_per_node=gcd(*(place.node.gpus_per_node for place in places)),
         )
 
     @property
@@ -87,14 +90,19 @@ class Brief:
         return self.spec.framework
 
     @property
+    def placement(self) -> tuple[Nodes, ...]:
+        """Nodes that the layout fills, pool by pool in the order of ranks. [-]."""
+        return placed(self.cluster, self.layout)
+
+    @property
     def gpus_per_node(self) -> int:
-        """Ranks of one node. [1]."""
-        return min(self.cluster.node.gpus_per_node, self.layout.gpus)
+        """Ranks of one node, of the first pool where pools differ. [1]."""
+        return self.placement[0].gpus
 
     @property
     def nodes(self) -> int:
         """Nodes that the layout fills. [1]."""
-        return self.layout.gpus // self.gpus_per_node
+        return sum(its.count for its in self.placement)
 
     @property
     def weights(self) -> str:

@@ -11,6 +11,7 @@ from planner.launch.read_plan import PlanFile
 from planner.launch.registry import TARGETS
 from planner.launch.target import Launcher, Target
 from planner.launch.text.environment import environment
+from planner.launch.text.nodes import placement_files
 from planner.launch.text.readme import readme
 from planner.launch.text.render import render
 from planner.models.likeness import PLANNED_AS
@@ -28,7 +29,7 @@ def targets() -> tuple[str, ...]:
     return (*(t.name for t in TARGETS), *(one.name for one in LAUNCHERS))
 
 
-def emit(found: PlanFile, name: str) -> tuple[LaunchFile, ...]:
+def emit(found: PlanFile, name: str, *, nearest: bool = True) -> tuple[LaunchFile, ...]:
     """Write a plan for a target.
 
     A framework's name gives the framework's files and a script for any launcher. A
@@ -37,6 +38,7 @@ def emit(found: PlanFile, name: str) -> tuple[LaunchFile, ...]:
     Args:
         found: The plan. [-]
         name: Name of a target. [text]
+        nearest: False to refuse without a search for the nearest plan. [-]
 
     Returns:
         Every file of the folder, the plan itself among them. [-]
@@ -51,7 +53,7 @@ def emit(found: PlanFile, name: str) -> tuple[LaunchFile, ...]:
             f"{found.path}: spec.model is planned as {stand_in} and is another "
             "architecture: no target's files would train it"
         )
-    require_expressible(found, target)
+    require_expressible(found, target, nearest=nearest)
     brief = found.brief
     program = _started(target.write(brief), launcher)
     started = launcher.write(brief, program) if launcher else ()
@@ -59,7 +61,9 @@ def emit(found: PlanFile, name: str) -> tuple[LaunchFile, ...]:
         LaunchFile(LAUNCH, _launch(brief, program, target), executable=True),
         LaunchFile(CHECK, _check(brief, program), executable=True),
     )
-    every = (*program.files, *scripts, *started, plan_text(PLAN, found.plan))
+    placing = placement_files(brief)
+    plan = plan_text(PLAN, found.plan)
+    every = (*program.files, *scripts, *placing, *started, plan)
     text = readme(brief, program, target, launcher, every)
     return _each_once((LaunchFile(README, text), *every))
 
@@ -78,9 +82,13 @@ def emit_own(found: PlanFile) -> tuple[LaunchFile, ...]:
             target is written for the plan's stack.
     """
     require_written([found.workload], found.path)
+    return emit(found, _own(found).name)
+
+
+def _own(found: PlanFile) -> Target:
+    """First target of the plan's framework that can express it, else the first."""
     own = [one for one in TARGETS if one.framework == found.spec.framework]
-    able = [one for one in own if not one.gaps(found.brief)]
-    return emit(found, (able or own)[0].name)
+    return next((one for one in own if not one.gaps(found.brief)), own[0])
 
 
 def plan_text(name: str, plan: Plan) -> LaunchFile:
@@ -123,9 +131,7 @@ def chosen(found: PlanFile, name: str) -> tuple[Target, Launcher | None]:
     if name in by_name:
         return by_name[name], None
     if name in launchers:
-        own = [one for one in TARGETS if one.framework == found.spec.framework]
-        able = [one for one in own if not one.gaps(found.brief)]
-        return (able or own)[0], launchers[name]
+        return _own(found), launchers[name]
     raise BadInputError(
         f"no such target; {did_you_mean(name, targets())}",
         field="--target",
@@ -148,6 +154,7 @@ def _launch(brief: Brief, program: Program, target: Target) -> str:
         nodes=brief.nodes,
         gpus_per_node=brief.gpus_per_node,
         gpus=brief.layout.gpus,
+        placed=bool(brief.layout.pools),
         blanks=program.blanks,
         environment=environment(brief, program),
         sources=program.sources,
@@ -168,4 +175,5 @@ def _check(brief: Brief, program: Program) -> str:
         memory=f"{memory.peak_device_gib.value:.1f}",
         capacity=f"{memory.capacity_gib:.1f}",
         words=" ".join(program.check),
+        placed=bool(brief.layout.pools),
     )

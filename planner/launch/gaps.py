@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
@@ -10,7 +11,7 @@ from planner.errors import BadInputError, UnsupportedPlanError
 from planner.job.resolve import resolve
 from planner.launch.brief import Gap
 from planner.launch.read_plan import PlanFile
-from planner.launch.target import Target
+from planner.launch.target import POOLS, Target
 from planner.planning.optimize import optimize
 from planner.specs.answer.result import RankedPlan
 from planner.specs.layouts.axes import FREE
@@ -22,7 +23,7 @@ from planner.verify.legality import rule_violations
 KEPT = tuple(axis.name for axis in FREE if axis.group != "ranks")
 """Axes that the nearest plan should share, most important first. [text]"""
 SECONDS = 8.0
-"""Time for each search for a nearest plan. [s]"""
+"""Time for all searches for a nearest plan. [s]"""
 AT_FULL_BATCH = (
     "nearest: the same plan at its full batch; plan without training.batch_ramp, or "
     "give the smaller batches as phases"
@@ -32,12 +33,15 @@ TOP = 8
 """Plans of a search that are checked against the target. [1]"""
 
 
-def require_expressible(found: PlanFile, target: Target) -> None:
+def require_expressible(
+    found: PlanFile, target: Target, *, nearest: bool = True
+) -> None:
     """Refuse a plan that a target cannot express.
 
     Args:
         found: The plan. [-]
         target: Target that is to write the plan. [-]
+        nearest: False to leave the nearest plan, which takes searches, out. [-]
 
     Raises:
         UnsupportedPlanError: A feature cannot be expressed; names every feature with
@@ -48,10 +52,10 @@ def require_expressible(found: PlanFile, target: Target) -> None:
     if not gaps:
         return
     told = [_sentence(gap, found) for gap in dict.fromkeys(gaps)]
-    near = _nearest(found, target, gaps)
+    told += [_nearest(found, target, gaps)] if nearest else []
     raise UnsupportedPlanError(
         f"{target.title} {target.version} cannot express this plan:\n  "
-        + "\n  ".join([*told, near])
+        + "\n  ".join(told)
     )
 
 
@@ -174,6 +178,9 @@ def _nearest(found: PlanFile, target: Target, gaps: Sequence[Gap]) -> str:
     stuck = [gap for gap in gaps if gap.field.startswith("spec.")]
     if any(gap.field == "spec.model" for gap in stuck):
         return f"nearest: none; no layout of this model has words in {target.title}"
+    pools = [pool.name for pool in found.workload.pools]
+    if pools and any(gap.field == POOLS for gap in gaps):
+        return f"nearest: plan the job on {' or '.join(pools)} alone, as its cluster"
     if stuck:
         changes = "; ".join(f"{gap.field}: {gap.allowed or 'another'}" for gap in stuck)
         return f"nearest: plan the job again with {changes}"
@@ -183,9 +190,14 @@ def _nearest(found: PlanFile, target: Target, gaps: Sequence[Gap]) -> str:
     workload = replace(workload, framework=replace(room, writers=own))
     broken = {gap.field.removeprefix("layout.") for gap in gaps}
     kept = [axis for axis in KEPT if axis not in broken]
+    until = monotonic() + SECONDS
     for count in range(len(kept), -1, -1):
         limits = _limits(found.plan.layout, kept[:count])
-        plan = _best(found, target, replace(workload, search=limits))
+        # Half of what is left: the later searches, of fewer limits, have time, too.
+        left = (until - monotonic()) / (2 if count else 1)
+        if left <= 0:
+            return f"nearest: none found in {SECONDS:g} s"
+        plan = _best(found, target, replace(workload, search=limits), left)
         if plan is not None:
             return _said(found, target, plan)
     return f"nearest: no layout of this job fits under {target.title}"
@@ -199,10 +211,12 @@ def _limits(layout: Layout, axes: Sequence[str]) -> SearchSpec:
     return SearchSpec.model_validate(values)
 
 
-def _best(found: PlanFile, target: Target, workload: Workload) -> RankedPlan | None:
+def _best(
+    found: PlanFile, target: Target, workload: Workload, seconds: float
+) -> RankedPlan | None:
     """Fastest plan within the limits that the target can express."""
     try:
-        result = optimize([workload], top=TOP, time_limit=SECONDS)
+        result = optimize([workload], top=TOP, time_limit=seconds)
     except BadInputError:
         return None
     return next((p for p in result.plans if _can(found, target, p)), None)

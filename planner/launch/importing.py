@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,6 +22,7 @@ from planner.launch.registry import TARGETS
 from planner.launch.shell import with_variables
 from planner.launch.sizes import refuse_other_model
 from planner.launch.target import Files, Target
+from planner.launch.text.nodes import NODES, PLACE, pools_of, ranks_of
 from planner.specs.layouts.axes import MESH
 from planner.specs.reading.escape import comment, yaml_text
 from planner.specs.reading.read import assigned, given_twice, user_text
@@ -68,8 +69,14 @@ def read_launch(
     Raises:
         BadInputError: A file cannot be read, or no target fits the files.
     """
-    files = {file: _with(variables, file, text) for file, text in _texts(paths).items()}
-    return read_texts(files, name, ", ".join(map(str, paths)))
+    texts = dict(_texts(paths))
+    nodes = texts.pop(NODES, "")
+    given = {**ranks_of(nodes), **variables}
+    files = {file: _with(given, file, text) for file, text in texts.items()}
+    reading = read_texts(files, name, ", ".join(map(str, paths)))
+    pools = pools_of(nodes, int(str(reading.layout.get("pp", 1))))
+    layout = {**reading.layout, **({"pools": pools} if pools else {})}
+    return replace(reading, layout=layout)
 
 
 def _with(variables: Mapping[str, str], name: str, text: str) -> str:
@@ -153,7 +160,7 @@ def _inside(folder: Path) -> list[Path]:
 
 def _may_be(file: Path) -> bool:
     """Tell if a file can hold settings: small, and no file of planner without any."""
-    ours = file.name in ("plan.json", "README.md", "check.sh")
+    ours = file.name in ("plan.json", "README.md", "check.sh", PLACE)
     return not ours and is_file(file) and file.stat().st_size < LARGEST
 
 

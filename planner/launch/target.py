@@ -1,6 +1,6 @@
 """Targets, which write and read launch files, and launchers of a cluster."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -8,6 +8,8 @@ from types import ModuleType
 from planner.launch.brief import Brief, Gap, LaunchFile, Program, Reading, Starter
 from planner.specs.frameworks.lacks import Writer
 
+POOLS = "layout.pools"
+"""Field of the pools that host the stages of a plan. [text]"""
 Files = Mapping[str, str]
 """Text by name of file. [text]"""
 
@@ -50,7 +52,7 @@ class Target:
     def gaps(self, brief: Brief) -> tuple[Gap, ...]:
         """Features of a plan that the target cannot express. [-]."""
         gaps: tuple[Gap, ...] = self._code("gaps").gaps(brief)
-        return gaps
+        return (*gaps, *_pool_gaps(brief))
 
     def write(self, brief: Brief) -> Program:
         """Program of every rank, with the program's files. [-]."""
@@ -69,6 +71,17 @@ class Target:
 
     def _code(self, module: str) -> ModuleType:
         return import_module(f"{self.writer.folder}.{module}")
+
+
+def _pool_gaps(brief: Brief) -> Iterator[Gap]:
+    """Pools on which no launcher can place the ranks."""
+    names = ", ".join(pool.pool for pool in brief.layout.pools)
+    vendors = dict.fromkeys(its.cluster.gpu.vendor for its in brief.placement)
+    if len(vendors) > 1:
+        what = f"no collectives between {' and '.join(vendors)}"
+        yield Gap(what, POOLS, names, "GPUs of one maker")
+    if names and sum(its.ranks for its in brief.placement) != brief.layout.gpus:
+        yield Gap("whole nodes of each pool alone", POOLS, names, "")
 
 
 @dataclass(frozen=True)

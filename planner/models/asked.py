@@ -18,7 +18,8 @@ class Asked:
         training: The training block. [-]
         words: The stack block as the user gave it. [-]
         stack: The software that is priced, by key of its profile. [-]
-        gpus_per_node: Ranks of one whole node. [1]
+        gpus_per_node: Ranks of one whole node; of pools that differ, the most that
+            whole nodes of each are multiples of. [1]
     """
 
     framework: str

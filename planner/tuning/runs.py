@@ -95,14 +95,14 @@ def made(job: Job, plans: Sequence[RankedPlan], first: int = 1) -> Made:
         its = _plan_file(job, plan)
         run = _run(f"run-{first + len(runs):02}", its, plan)
         try:
-            files += _below(run.name, emit(its, LAUNCHER))
+            files += _below(run.name, emit(its, LAUNCHER, nearest=False))
         except UnsupportedPlanError as error:
             refused.append(error)
             continue
         runs.append(run)
         found.append(its)
     if plans and not runs:
-        raise refused[0]
+        emit(_plan_file(job, plans[0]), LAUNCHER)
     said = tuple(str(error) for error in refused)
     return Made(tuple(runs), tuple(found), tuple(files), said)
 

@@ -15,11 +15,9 @@ def writer_breaches(workload: Workload, layout: Layout) -> Iterator[str]:
         layout: A complete layout.
 
     Yields:
-        Sentences for the writer that lacks least. Nothing for a mixed fleet, or for a
-        job that no writer can express. [text]
+        Sentences for the writer that lacks least. Nothing for a job that no writer can
+        express. [text]
     """
-    if layout.pools:
-        return
     asked, view = workload.asked, View(layout)
     every = [tuple(writer.lacks(asked)) for writer in workload.framework.writers]
     able = [lacks for lacks in every if all(lack.when for lack in lacks)]

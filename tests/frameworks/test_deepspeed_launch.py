@@ -21,6 +21,7 @@ from deepspeed_plans import plan_file  # noqa: E402  # of the tests beside these
 from ports import free_port  # noqa: E402
 
 from planner.evidence.rows.logs import parse_log  # noqa: E402
+from planner.frameworks.deepspeed.launch.writer import STARTER  # noqa: E402
 from planner.launch import PlanFile, emit, write_folder  # noqa: E402
 from planner.specs.layouts.layout import Layout  # noqa: E402
 
@@ -54,7 +55,7 @@ def emitted(name: str, folder: Path) -> PlanFile:
     return found
 
 
-def launched(folder: Path, binaries: Path, *, timeout: float = 480) -> str:
+def launched(folder: Path, binaries: Path, **variables: str) -> str:
     """What launch.sh printed where this folder's programs come first."""
     clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     done = subprocess.run(
@@ -62,7 +63,7 @@ def launched(folder: Path, binaries: Path, *, timeout: float = 480) -> str:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=480,
         check=False,
         env={
             **clean,
@@ -71,6 +72,7 @@ def launched(folder: Path, binaries: Path, *, timeout: float = 480) -> str:
             "MASTER_PORT": str(free_port()),
             "OMP_NUM_THREADS": "1",
             "TORCH_EXTENSIONS_DIR": str(extensions_of("deepspeed")),
+            **variables,
         },
     )
     assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-4000:])
@@ -116,6 +118,21 @@ def check(found: PlanFile, text: str) -> None:
 def test_launch_sh_trains_under_deepspeeds_launcher(tmp_path: Path) -> None:
     found = emitted(BY_LAUNCHER, tmp_path / "plan")
     check(found, launched(tmp_path / "plan" / "out", python_of("deepspeed").parent))
+
+
+def test_ranks_follow_the_slots_of_each_node(tmp_path: Path) -> None:
+    """Nodes of two pools, one of which has one GPU less."""
+    (tmp_path / "hostfile").write_text("node-0 slots=1\nnode-1 slots=2\n")
+    (tmp_path / "train.py").write_text(
+        "import os\n"
+        "os.write(1, 'rank {RANK} {WORLD_SIZE}\\n'.format(**os.environ).encode())\n"
+    )
+    (tmp_path / "launch.sh").write_text(f"{' '.join(STARTER.words)} train.py\n")
+    for node, ranks in (("0", ["rank 0 3"]), ("1", ["rank 1 3", "rank 2 3"])):
+        place = {"NODE_RANK": node, "MASTER_ADDR": "localhost"}
+        said = launched(tmp_path, python_of("deepspeed").parent, **place)
+        lines = [line for line in said.splitlines() if line.startswith("rank ")]
+        assert sorted(lines) == ranks
 
 
 @pytest.mark.parametrize("name", BY_FORKS)

@@ -13,11 +13,12 @@ LAUNCH = Path(__file__).parents[1] / "planner" / "launch"
 SCRIPTS = Path(__file__).parent / "megatron"
 sys.path.insert(0, str(LAUNCH))
 
+from golden_folders import ROOT  # noqa: E402  # of the tests beside these
 from many_plans import jobs, many_plans  # noqa: E402  # of the tests beside these
 
 from planner.frameworks.megatron.launch.arguments import arguments, command_line  # noqa: E402
 from planner.frameworks.megatron.launch.gaps import gaps  # noqa: E402
-from planner.launch.read_plan import PlanFile  # noqa: E402
+from planner.launch.read_plan import PlanFile, read_plan  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
 COUNT = 12
@@ -50,6 +51,14 @@ def test_every_plan_is_accepted_with_its_stages(run_in: Run) -> None:
         assert said["vpp"] == layout.vpp
         if said["stages"] is not None:
             assert tuple(said["stages"]) == layout.layers_per_stage
+
+
+def test_a_plan_on_two_pools_is_accepted_with_its_stages(run_in: Run) -> None:
+    """All ranks of a mixed fleet have the same arguments."""
+    plan = read_plan(ROOT / "slurm" / "llama-3.1-8b-16-h100-8-a100" / "plan.json")
+    (said,) = answers(run_in, [asked(plan)])
+    assert said["accepted"], said["why"]
+    assert tuple(said["stages"]) == plan.plan.layout.layers_per_stage
 
 
 WRONG = {

@@ -3,6 +3,8 @@
 import json
 import os
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +60,25 @@ ON_CPU = {
 }
 
 
-def plan_of(gpus: int, fields: dict[str, Any]) -> Plan:
+FLEET = {
+    "name": "three cards",
+    "pools": [
+        {"name": "two", "node": "workstation-rtx-3090-2", "nodes": 1},
+        {"name": "one", "node": "workstation-rtx-4090-1", "nodes": 1},
+    ],
+}
+ON_FLEET: dict[str, Any] = {
+    "pp": 3,
+    "stages": [{"layers": 1}, {"layers": 1}, {"layers": 2}],
+    "pools": [{"pool": "two", "stages": [0, 1]}, {"pool": "one", "stages": [2]}],
+}
+
+
+def plan_of(cluster: str | dict[str, Any], fields: dict[str, Any]) -> Plan:
     spec = JobSpec.model_validate(
         {
             "model": MODEL,
-            "cluster": CLUSTERS[gpus],
+            "cluster": cluster,
             "training": {"seq_len": 32, "global_batch": 8},
             "framework": "megatron",
         }
@@ -84,7 +100,7 @@ def plan_of(gpus: int, fields: dict[str, Any]) -> Plan:
     )
 
 
-def launched(folder: Path) -> list[dict[str, Any]]:
+def launched(folder: Path, **variables: str) -> list[dict[str, Any]]:
     """What every rank of launch.sh said, in order."""
     binaries = python_of("megatron").parent
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
@@ -100,6 +116,7 @@ def launched(folder: Path) -> list[dict[str, Any]]:
             "PATH": f"{binaries}{os.pathsep}{environment['PATH']}",
             "MASTER_PORT": str(free_port()),
             **ON_CPU,
+            **variables,
         },
     )
     assert done.returncode == 0, done.stderr[-3000:]
@@ -128,12 +145,18 @@ def on_forks(
 
 def emitted(name: str, scratch: Path) -> Plan:
     """A plan, and its launch folder beside it."""
-    plan, folder = plan_of(*LAYOUTS[name]), scratch / name
+    gpus, fields = LAYOUTS[name]
+    plan = plan_of(CLUSTERS[gpus], fields)
+    written(plan, scratch / name)
+    return plan
+
+
+def written(plan: Plan, folder: Path) -> None:
+    """Write the launch folder of a plan."""
     folder.mkdir()
     file = folder / "plan.json"
     file.write_text(plan.model_dump_json(by_alias=True, indent=2))
     write_folder(folder / "out", emit(read_plan(file), "megatron"), force=False)
-    return plan
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +176,24 @@ def trained(
 def test_launch_sh_trains_under_torchrun(tmp_path: Path) -> None:
     plan = emitted(BY_LAUNCHER, tmp_path)
     check(plan, launched(tmp_path / BY_LAUNCHER / "out"))
+
+
+def test_nodes_of_two_pools_train_with_as_many_ranks_as_each_has_gpus(
+    tmp_path: Path,
+) -> None:
+    """torchrun numbers ranks over nodes of two and of one, in the order of nodes."""
+    plan = plan_of(FLEET, ON_FLEET)
+    written(plan, tmp_path / "fleet")
+    port = str(free_port())
+    start = partial(launched, tmp_path / "fleet" / "out", DEVICE="cpu")
+    with ThreadPoolExecutor() as pool:
+        nodes = [
+            pool.submit(start, NODE_RANK=node, MASTER_PORT=port) for node in ("0", "1")
+        ]
+        said = [node.result() for node in nodes]
+    ranks = [[one["rank"] for one in each if "rank" in one] for each in said]
+    assert [sorted(each) for each in ranks] == [[0, 1], [2]]
+    check(plan, [*said[0], *said[1]])
 
 
 @pytest.mark.parametrize("name", BY_FORKS)

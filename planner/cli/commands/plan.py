@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import RenderableType
@@ -37,7 +37,7 @@ from planner.cli.spread import FallBack, Scheduler
 from planner.cli.stopping import MemoryLimit, this_run
 from planner.comparison.parts import on_cluster
 from planner.economics.phases import Phase
-from planner.errors import InfeasibleError, TimeLimitError
+from planner.errors import InfeasibleError, TimeLimitError, UnsupportedPlanError
 from planner.job.loading import Job
 from planner.report import (
     heading,
@@ -49,6 +49,9 @@ from planner.report import (
 from planner.report.screen import PhaseAnswer, screen
 from planner.search.stop import INTERRUPTED, OUT_OF_MEMORY, Stop
 from planner.specs.answer.result import Result
+
+if TYPE_CHECKING:
+    from planner.launch.brief import LaunchFile
 
 Top = Annotated[
     int, typer.Option("--top", min=1, metavar="N", help="Plans to show, best first.")
@@ -136,7 +139,8 @@ def plan(
         found = planned(phases, top=top, stop=stop, robust=robust == "on", told=told)
     result = found.result
     json_text = result.model_dump_json(by_alias=True, indent=2)
-    command = _next(context, phases[0].job, found, out)
+    files, refused = _files(found) if out is not None else ((), None)
+    command = _next(context, phases[0].job, found, out if files else None, refused)
     report = _shown(shown, found, command, asked.assumed)
     deliver(report, json_text, json_to)
     write_report(
@@ -146,8 +150,10 @@ def plan(
         _require_plan(one, stop, time_limit)
     best = [one.plans[0] for one in found.results]
     show_steps(phases, best, trace_to, plot=plot and json_to != "-")
+    if refused is not None:
+        raise refused
     if out is not None:
-        _write_plans(out, found)
+        _write(out, files)
 
 
 def _note(text: str) -> None:
@@ -170,7 +176,13 @@ def _shown(
     return screen(told, found.result.run, command, assumed)
 
 
-def _next(context: typer.Context, job: Job, found: Planned, out: Path | None) -> str:
+def _next(
+    context: typer.Context,
+    job: Job,
+    found: Planned,
+    out: Path | None,
+    refused: UnsupportedPlanError | None,
+) -> str:
     """The command that starts the run, writes its files, or says what would fit."""
     result = found.result
     explain = again(context, "explain", SHOWN | OF_A_SEARCH | LIMITS)
@@ -184,7 +196,8 @@ def _next(context: typer.Context, job: Job, found: Planned, out: Path | None) ->
         where = shlex.quote(str(out))
         return f"cd {where} && ./launch.sh  # README.md there says what comes before"
     workload = job.workload_of(result.plans[0])
-    if workload.training.batch_ramp or not workload.framework.writers:
+    written = workload.framework.writers and not workload.training.batch_ramp
+    if refused or not written:
         return f"{explain}  # says why not another plan"
     quick = result.status == "optimal" and result.search.seconds < TIME_LIMIT / 2
     without = SHOWN | LIMITS if quick else SHOWN
@@ -215,11 +228,26 @@ def _require_written(phases: Sequence[Phase]) -> None:
         require_written(phase.job.workloads, phase.job.file)
 
 
-def _write_plans(out: Path, found: Planned) -> None:
-    """Write the plan, or the first phase's, with launch files; other plans by name."""
+def _files(
+    found: Planned,
+) -> tuple[tuple["LaunchFile", ...], UnsupportedPlanError | None]:
+    """Launch files of the plan, or the reason why no target can express it.
+
+    Of several phases the first has launch files, the others a plan by name. Without a
+    plan there is neither.
+    """
+    if not all(one.plans for one in found.results):
+        return (), None
+    try:
+        return found.launch_files(), None
+    except UnsupportedPlanError as error:
+        return (), error
+
+
+def _write(out: Path, files: Sequence["LaunchFile"]) -> None:
     from planner.launch import write_folder  # noqa: PLC0415
 
-    write_folder(out, found.launch_files(), force=False)
+    write_folder(out, files, force=False)
 
 
 def _require_plan(result: Result, stop: Stop, time_limit: float) -> None:

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from planner.launch.brief import Brief, LaunchFile, Program
+from planner.launch.placement import Nodes
 from planner.launch.target import Launcher
+from planner.launch.text.nodes import placement_files
 from planner.specs.reading.escape import yaml_text
 
 TRAIN_JOB, JOB_SET = "trainjob.yaml", "jobset.yaml"
@@ -17,6 +19,8 @@ RESOURCE = {
 IMAGE = "IMAGE"
 FOLDER = "/plan"
 """Path at which the launch folder is mounted in a container. [text]"""
+LABEL = "planner-pool"
+"""Label of a node that names its pool. [text]"""
 COPY = "/tmp/plan"  # noqa: S108  # in the container's own file system
 """Path of a pod's copy: a ConfigMap is read-only, and its files cannot run. [text]"""
 RDMA = {
@@ -32,19 +36,26 @@ Source: examples of NVIDIA's Network Operator; the EFA plugin."""
 def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
     """Write a TrainJob for clusters with Kubeflow Trainer, a JobSet for other clusters.
 
+    A plan on pools is a JobSet alone, with a job of pods for each pool: all nodes of a
+    TrainJob are alike.
+
     Args:
         brief: The plan. [-]
         program: Program that the nodes run. [-]
 
     Returns:
-        Both objects. [-]
+        The objects. [-]
     """
-    names = [*(file.name for file in program.files), "launch.sh", "check.sh"]
-    head = (*_HEAD, *_config_map(brief, names), *(_NICS if _nics(brief) else ()))
-    return (
-        LaunchFile(TRAIN_JOB, yaml_text(_train_job(brief), (*_HEAD_TRAIN, *head))),
-        LaunchFile(JOB_SET, yaml_text(_job_set(brief, names), (*_HEAD_SET, *head))),
-    )
+    scripts = ("launch.sh", "check.sh", *(f.name for f in placement_files(brief)))
+    names = [*(file.name for file in program.files), *scripts]
+    nics = any(_nics(brief, its) for its in brief.placement)
+    head = (*_HEAD, *_config_map(brief, names), *(_NICS if nics else ()))
+    own = (*_HEAD_SET, *(_HEAD_POOLS if brief.layout.pools else ()), *head)
+    job_set = LaunchFile(JOB_SET, yaml_text(_job_set(brief, names), own))
+    if brief.layout.pools:
+        return (job_set,)
+    text = yaml_text(_train_job(brief), (*_HEAD_TRAIN, *head))
+    return LaunchFile(TRAIN_JOB, text), job_set
 
 
 _HEAD_TRAIN = (
@@ -53,6 +64,10 @@ _HEAD_TRAIN = (
     "and memory at /dev/shm, of which NCCL wants more than the usual 64 MB.",
 )
 _HEAD_SET = ("JobSet v1alpha2, one pod per node.",)
+_HEAD_POOLS = (
+    f"Label the nodes of each pool first: kubectl label node NAME {LABEL}=POOL, with",
+    "the names under nodeSelector.",
+)
 _HEAD = (
     "Fill in the image. CHECKPOINTS and DATA_PATH are paths of a shared volume of",
     "yours. The pods read this folder from a ConfigMap, made beforehand with",
@@ -75,18 +90,17 @@ def _key(name: str) -> str:
     return name.replace("/", "--")
 
 
-def _nics(brief: Brief) -> dict[str, int]:
+def _nics(brief: Brief, its: Nodes) -> dict[str, int]:
     """NIC resources of a pod; empty on one node, or where the plugin is unknown."""
-    node = brief.cluster.node
-    name = RDMA.get(brief.cluster.nic.fabric or "")
+    name = RDMA.get(its.cluster.nic.fabric or "")
     if name is None or brief.nodes == 1:
         return {}
-    return {name: node.nics_per_node if name.endswith("efa") else 1}
+    return {name: its.cluster.node.nics_per_node if name.endswith("efa") else 1}
 
 
-def _resources(brief: Brief) -> dict[str, Any]:
-    name = RESOURCE.get(brief.cluster.gpu.vendor, "nvidia.com/gpu")
-    return {"limits": {name: brief.gpus_per_node, **_nics(brief)}}
+def _resources(brief: Brief, its: Nodes) -> dict[str, Any]:
+    name = RESOURCE.get(its.cluster.gpu.vendor, "nvidia.com/gpu")
+    return {"limits": {name: its.gpus, **_nics(brief, its)}}
 
 
 def _script(variables: str) -> str:
@@ -111,7 +125,7 @@ def _train_job(brief: Brief) -> dict[str, Any]:
                 "image": IMAGE,
                 "numNodes": brief.nodes,
                 "numProcPerNode": brief.gpus_per_node,
-                "resourcesPerNode": _resources(brief),
+                "resourcesPerNode": _resources(brief, brief.placement[0]),
                 "command": ["bash", "-c", script],
             },
         },
@@ -119,25 +133,47 @@ def _train_job(brief: Brief) -> dict[str, Any]:
 
 
 def _job_set(brief: Brief, names: Sequence[str]) -> dict[str, Any]:
-    """JobSet of one indexed job; the index of a pod is the rank of its node."""
+    """JobSet of an indexed job for each pool; pods are numbered as their nodes are."""
+    jobs = [
+        {"name": _job_name(its), "replicas": 1, "template": {"spec": spec}}
+        for its in brief.placement
+        for spec in [_job(brief, its, names)]
+    ]
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": brief.job},
+        "spec": {"network": {"enableDNSHostnames": True}, "replicatedJobs": jobs},
+    }
+
+
+def _job_name(its: Nodes) -> str:
+    """Name of the job of some nodes, after their first rank. [text]."""
+    return f"node-{its.first}" if its.pool else "node"
+
+
+def _job(brief: Brief, its: Nodes, names: Sequence[str]) -> dict[str, Any]:
+    """Job of the nodes of one pool."""
+    first, index = _job_name(brief.placement[0]), "$JOB_COMPLETION_INDEX"
+    rank = f"$(({its.first} + JOB_COMPLETION_INDEX))" if its.first else index
     container: dict[str, Any] = {
         "name": "train",
         "image": IMAGE,
-        "command": ["bash", "-c", _script('NODE_RANK="$JOB_COMPLETION_INDEX"')],
+        "command": ["bash", "-c", _script(f'NODE_RANK="{rank}"')],
         "env": [
             {"name": "NNODES", "value": str(brief.nodes)},
-            {"name": "MASTER_ADDR", "value": f"{brief.job}-node-0-0.{brief.job}"},
+            {"name": "MASTER_ADDR", "value": f"{brief.job}-{first}-0-0.{brief.job}"},
         ],
-        "resources": _resources(brief),
+        "resources": _resources(brief, its),
         "volumeMounts": [
             {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108
             {"name": "plan", "mountPath": FOLDER, "readOnly": True},
         ],
     }
-    if _nics(brief):
+    if _nics(brief, its):
         # Memory that a NIC reads is locked.
         container["securityContext"] = {"capabilities": {"add": ["IPC_LOCK"]}}
-    pod = {
+    pod: dict[str, Any] = {
         "restartPolicy": "Never",
         "containers": [container],
         "volumes": [
@@ -145,23 +181,14 @@ def _job_set(brief: Brief, names: Sequence[str]) -> dict[str, Any]:
             {"name": "plan", "configMap": _mounted(brief, names)},
         ],
     }
-    job = {
-        "parallelism": brief.nodes,
-        "completions": brief.nodes,
+    if its.pool:
+        pod["nodeSelector"] = {LABEL: its.slug}
+    return {
+        "parallelism": its.count,
+        "completions": its.count,
         "completionMode": "Indexed",
         "backoffLimit": 0,
         "template": {"spec": pod},
-    }
-    return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {"name": brief.job},
-        "spec": {
-            "network": {"enableDNSHostnames": True},
-            "replicatedJobs": [
-                {"name": "node", "replicas": 1, "template": {"spec": job}}
-            ],
-        },
     }
 
 
@@ -180,7 +207,8 @@ def start(brief: Brief) -> str:
     Returns:
         A shell line. [text]
     """
-    del brief
+    if brief.layout.pools:
+        return f"kubectl apply -f {JOB_SET}"
     return f"kubectl apply -f {TRAIN_JOB}    # or {JOB_SET} without Kubeflow Trainer"
 
 

@@ -1,6 +1,7 @@
 """Slurm: one task per node, in the order of the network."""
 
 from planner.launch.brief import Brief, LaunchFile, Program
+from planner.launch.placement import Nodes
 from planner.launch.target import Launcher
 from planner.launch.text.render import render
 
@@ -17,6 +18,9 @@ LONGEST = 7 * 24 * HOUR
 def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
     """Write a batch script that starts launch.sh once on every node.
 
+    A plan on several pools is a heterogeneous job: one component for each pool, in the
+    order of ranks. Slurm numbers tasks, and counts its time limit, over all of them.
+
     Ranks follow the node list, which Slurm's topology plugin sorts by switch.
     Neighbours in rank are thus neighbours in the network. ``--switches`` asks for as
     few leaf units as the nodes fill; a file of host names overrides the order.
@@ -32,15 +36,23 @@ def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
     text = render(
         "job.sbatch.j2",
         job=brief.job,
-        nodes=brief.nodes,
-        gpus_per_node=brief.gpus_per_node,
-        units=leaf_units(brief),
-        unit=brief.cluster.spec.tiers[0].name if brief.cluster.spec.tiers else "",
+        components=[_component(its) for its in brief.placement],
         layout=brief.layout,
-        cores=CORES * brief.gpus_per_node,
         **_time(brief),
     )
     return (LaunchFile(SCRIPT, text, executable=True),)
+
+
+def _component(its: Nodes) -> dict[str, object]:
+    """One component of a job: the nodes of a pool."""
+    tiers = its.cluster.spec.tiers
+    return {
+        **vars(its),
+        "feature": its.slug,
+        "units": leaf_units(its),
+        "unit": tiers[0].name if tiers else "",
+        "cores": CORES * its.gpus,
+    }
 
 
 def _time(brief: Brief) -> dict[str, str]:
@@ -61,19 +73,19 @@ def _clock(seconds: int) -> str:
     return f"{days}-{rest // HOUR:02}:{rest % HOUR // 60:02}:{rest % 60:02}"
 
 
-def leaf_units(brief: Brief) -> int:
-    """Fewest units of the innermost tier that hold the nodes of a plan.
+def leaf_units(its: Nodes) -> int:
+    """Fewest units of the innermost tier that hold nodes of one pool.
 
     Args:
-        brief: The plan. [-]
+        its: The nodes. [-]
 
     Returns:
         Units; 0 where the cluster has no tier, or one unit holds one node. [1]
     """
-    tiers = brief.cluster.spec.tiers
-    if not tiers or tiers[0].gpus <= brief.gpus_per_node:
+    tiers = its.cluster.spec.tiers
+    if not tiers or tiers[0].gpus <= its.gpus:
         return 0
-    return -(-brief.layout.gpus // tiers[0].gpus)
+    return -(-its.ranks // tiers[0].gpus)
 
 
 def start(brief: Brief) -> str:

@@ -2,6 +2,7 @@
 
 from planner.launch.brief import BY_TORCHRUN, Brief, LaunchFile, Program
 from planner.launch.target import Launcher
+from planner.launch.text.nodes import NODES
 from planner.launch.text.render import render
 
 SCRIPT = "run.sh"
@@ -20,7 +21,7 @@ def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
     del program
     if brief.nodes == 1:
         return ()
-    text = render("run.sh.j2", nodes=brief.nodes)
+    text = render("run.sh.j2", nodes=brief.nodes, placed=bool(brief.layout.pools))
     return (LaunchFile(SCRIPT, text, executable=True),)
 
 
@@ -35,6 +36,8 @@ def start(brief: Brief) -> str:
     """
     if brief.nodes == 1:
         return "./launch.sh"
+    if brief.layout.pools:
+        return f"./{SCRIPT} {NODES}    # with a host for each node"
     return f"./{SCRIPT} hosts.txt    # {brief.nodes} host names, one a line"
 
 

@@ -75,7 +75,7 @@ def environment(brief: Brief, program: Program) -> tuple[Variable, ...]:
     its = [
         Variable(known.name, known.value, known.why)
         for known in known_variables()
-        if known.applies(brief.cluster, brief.nodes)
+        if any(known.applies(each.cluster, brief.nodes) for each in brief.placement)
     ]
     by_name = {v.name: v for v in (*reversed(its), *reversed(program.environment))}
     order = dict.fromkeys(v.name for v in (*program.environment, *its))

@@ -1,9 +1,11 @@
 """README of a launch folder: plan, prediction and checks."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from planner.launch.brief import Brief, LaunchFile, Program
 from planner.launch.target import Launcher, Target
+from planner.launch.text.nodes import NODES, PLACE
 from planner.launch.text.render import render
 from planner.specs.layouts.layout_text import field_rows
 
@@ -11,6 +13,8 @@ WHAT = {
     "launch.sh": "starts the ranks of one node",
     "check.sh": "20 steps, for `planner validate --log`",
     "plan.json": "the plan: `planner emit` writes this folder from it",
+    NODES: "pool of each node, in the order of ranks; yours: the hosts",
+    PLACE: "the row of a node in nodes.txt, and a check of its GPUs",
     "job.sbatch": "submits the run to Slurm",
     "run.sh": "starts launch.sh on every host of a file, over ssh",
     "trainjob.yaml": "the run for Kubeflow Trainer",
@@ -45,8 +49,7 @@ def readme(
         "README.md.j2",
         **_numbers(brief),
         model=brief.model.get("name", brief.job),
-        gpus=f"{brief.layout.gpus:,}",
-        gpu=brief.cluster.gpu.name,
+        gpus=_gpus(brief),
         version=brief.versions.get("planner", ""),
         target=title,
         name=launcher.name if launcher else target.name,
@@ -64,6 +67,14 @@ def readme(
         told=brief.told,
         assumptions=brief.estimate.assumptions,
     )
+
+
+def _gpus(brief: Brief) -> str:
+    """GPUs of the plan by kind. [text]."""
+    counts = Counter[str]()
+    for its in brief.placement:
+        counts[its.cluster.gpu.name] += its.ranks
+    return " + ".join(f"{count:,} x {name}" for name, count in counts.items())
 
 
 def _numbers(brief: Brief) -> dict[str, str]:
@@ -87,6 +98,8 @@ def _numbers(brief: Brief) -> dict[str, str]:
 def _start(brief: Brief) -> str:
     if brief.nodes == 1:
         return "./launch.sh"
+    if brief.layout.pools:
+        return f"./launch.sh    # on every node, with its host in {NODES}"
     return "NODE_RANK=0 MASTER_ADDR=first-host ./launch.sh    # so on every node"
 
 

@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from planner.cost.meshes import Ints, Meshes
 from planner.cost.pricing import Pricing
-from planner.cost.workload import Workload
 from planner.search.space.declared import Space
 from planner.specs.frameworks.lacks import Lack
 from planner.specs.layouts.context import CP_KINDS
@@ -40,8 +39,7 @@ def written(workload: Pricing, space: Space, removed: Counter[str]) -> Ints:
     """Candidates that the job's writer can express.
 
     A job that no writer can express keeps every candidate. Such a job is refused
-    before any search, or the stack has no writer. A mixed fleet, which no writer can
-    express, keeps every candidate, too.
+    before any search, or the stack has no writer.
 
     Args:
         workload: The job. [-]
@@ -52,7 +50,7 @@ def written(workload: Pricing, space: Space, removed: Counter[str]) -> Ints:
         Indices. [1], shape (kept,)
     """
     kept = np.ones(len(space), dtype=bool)
-    for lack in () if workload.mixed else _lacks(workload):
+    for lack in _lacks(workload):
         missing = _missing(workload, space, lack) & kept
         if missing.any():
             rule = f"{workload.framework.name} has no words for it: {lack.feature}"
@@ -61,7 +59,7 @@ def written(workload: Pricing, space: Space, removed: Counter[str]) -> Ints:
     return np.flatnonzero(kept)
 
 
-def _lacks(workload: Workload) -> tuple[Lack, ...]:
+def _lacks(workload: Pricing) -> tuple[Lack, ...]:
     """Lacks of the first writer that can express the job; empty without a writer."""
     for writer in workload.framework.writers:
         lacks = tuple(writer.lacks(workload.asked))

@@ -133,7 +133,7 @@ def _context(layout: Layout) -> str:
 
 
 def field_rows(layout: Layout) -> list[tuple[str, str]]:
-    """Fields of a layout by name, then layers, recompute and offload.
+    """Fields of a layout by name, then layers, pools, recompute and offload.
 
     Args:
         layout: A complete layout. [-]
@@ -144,7 +144,9 @@ def field_rows(layout: Layout) -> list[tuple[str, str]]:
     rows = [(axis.name, str(axis.of(layout))) for axis in FIELDS]
     stages = " ".join(str(count) for count in layout.layers_per_stage)
     kinds = ", ".join(recompute_kinds(layout)) or "none"
-    rows += [("layers by stage", stages), ("recompute", kinds)]
+    rows += [("layers by stage", stages)]
+    rows += [("pools by stage", pools_words(layout))] if layout.pools else []
+    rows += [("recompute", kinds)]
     offload = offload_text(layout.offload)
     return [*rows, ("offload", offload)] if offload else rows
 

@@ -50,5 +50,3 @@ def layout_gaps(brief: Brief) -> Iterator[Gap]:
     if kind not in ("none", "full"):
         what = "blocks are checkpointed all or none"
         yield Gap(what, "layout.stages.recompute", kind, "none, full")
-    if its.pools:
-        yield Gap("one kind of node alone", "layout.pools", "several", "none")

@@ -41,5 +41,3 @@ def _layout_gaps(brief: Brief) -> Iterator[Gap]:
     if 0 < its.offload.parameters < 1:
         value = its.offload.parameters
         yield Gap("parameters go to the host whole", "layout.offload", value, "1")
-    if its.pools:
-        yield Gap("one kind of node alone", "layout.pools", "several", "none")

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from planner.frameworks.deepspeed.launch.known import VERSION
@@ -39,7 +40,7 @@ def write(brief: Brief) -> Program:
         files=(
             LaunchFile(CONFIG, settings),
             LaunchFile(MODEL, json.dumps(fields, indent=2) + "\n"),
-            LaunchFile(HOSTS, _hosts(brief)),
+            LaunchFile(HOSTS, hostfile(brief)),
             LaunchFile(SCRIPT, render("train.py.j2", __package__)),
         ),
         starter=STARTER,
@@ -65,11 +66,18 @@ _VERSIONS = (
 )
 
 
-def _hosts(brief: Brief) -> str:
-    """Hostfile with one line per node; users may change the names of nodes."""
+def hostfile(brief: Brief) -> str:
+    """Hostfile with one line per node; users may change the names of nodes.
+
+    Args:
+        brief: The plan. [-]
+
+    Returns:
+        Content of the file. [text]
+    """
     head = "# Nodes in the order of their ranks; give them their names for pdsh.\n"
-    slots = brief.gpus_per_node
-    return head + "".join(f"node-{n} slots={slots}\n" for n in range(brief.nodes))
+    slots = chain.from_iterable([its.gpus] * its.count for its in brief.placement)
+    return head + "".join(f"node-{n} slots={each}\n" for n, each in enumerate(slots))
 
 
 def _blanks(brief: Brief) -> Iterator[Variable]:

@@ -42,5 +42,3 @@ def layout_gaps(brief: Brief) -> Iterator[Gap]:
     if its.schedule not in SCHEDULES:
         allowed = ", ".join(SCHEDULES)
         yield Gap("no such schedule", "layout.schedule", its.schedule, allowed)
-    if its.pools:
-        yield Gap("one kind of node alone", "layout.pools", "several", "none")

@@ -10,6 +10,8 @@ from planner.frameworks.megatron.recipe import RECIPE
 from planner.launch.brief import BY_TORCHRUN, Brief, LaunchFile, Program, Variable
 from planner.specs.reading.escape import shell_words, yaml_text
 
+TO_HOPPER = {"volta", "turing", "ampere", "ada", "hopper"}
+"""Architectures on which Megatron asks for one hardware queue. [text]"""
 SCRIPT, YAML_FILE = "arguments.sh", "arguments.yaml"
 
 
@@ -96,8 +98,8 @@ def core_environment(brief: Brief) -> Iterator[Variable]:
         Variables with reasons.
     """
     layout = brief.layout
-    hopper = brief.cluster.gpu.arch in ("volta", "turing", "ampere", "ada", "hopper")
-    if hopper and layout.tp * layout.cp > 1:
+    archs = {its.cluster.gpu.arch for its in brief.placement}
+    if archs & TO_HOPPER and layout.tp * layout.cp > 1:
         yield Variable(
             "CUDA_DEVICE_MAX_CONNECTIONS",
             "1",

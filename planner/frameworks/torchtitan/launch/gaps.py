@@ -40,8 +40,6 @@ def gaps(brief: Brief) -> tuple[Gap, ...]:
 def _layout_gaps(brief: Brief) -> Iterator[Gap]:
     """Layouts outside the room's limits, made by hand or for another framework."""
     its = brief.layout
-    if its.pools:
-        yield Gap("one kind of node alone", "layout.pools", "several", "none")
     split = compiled(brief.asked)
     able = [name for name in SCHEDULES if name not in SPLIT or not split]
     if its.schedule not in able:

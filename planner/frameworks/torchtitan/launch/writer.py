@@ -62,8 +62,8 @@ def _shown(brief: Brief) -> tuple[str, ...]:
 
     Only the last stage of a pipeline knows the loss.
     """
-    its = brief.layout
-    last = last_stage(its) % brief.gpus_per_node
+    *before, its = brief.placement
+    last = (last_stage(brief.layout) - sum(n.ranks for n in before)) % its.gpus
     ranks = ",".join(map(str, sorted({0, last})))
     return (f"--role rank --tee 3 --local-ranks-filter {ranks}",)
 

@@ -1,0 +1,158 @@
+"""Plans on several pools through the commands: written, read back, or refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from golden_folders import ROOT
+from typer.testing import CliRunner
+
+from planner.cli.app import app
+from planner.errors import UnsupportedPlanError
+from planner.frameworks.deepspeed.launch.writer import hostfile
+from planner.launch import emit, gaps, read_plan
+from planner.launch.registry import TARGETS
+
+CASE = ROOT / "slurm" / "llama-3.1-8b-16-h100-8-a100"
+runner = CliRunner()
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Path:
+    """The job of the golden folder, of few layouts."""
+    spec = json.loads((CASE / "plan.json").read_text())["spec"]
+    limits = {"pp": 3, "cp": 2, "tp": 1, "vpp": 1, "recompute": ["none"]}
+    path = tmp_path / "job.yaml"
+    path.write_text(yaml.safe_dump({**spec, "search": limits}))
+    return path
+
+
+def run(*words: object) -> tuple[int, str]:
+    result = runner.invoke(app, [str(word) for word in words])
+    return result.exit_code, " ".join(result.output.split())
+
+
+def unsearched(*_: Any, **__: Any) -> Any:
+    raise AssertionError("a search for the nearest plan")
+
+
+def test_a_mixed_fleet_is_planned_and_written(job: Path, tmp_path: Path) -> None:
+    code, said = run("plan", job, "--out", tmp_path / "out")
+    assert code == 0, said
+    assert f"cd {tmp_path / 'out'} && ./launch.sh" in said
+    found = read_plan(tmp_path / "out" / "plan.json")
+    assert len(found.plan.layout.pools) == 2
+    assert {"nodes.txt", "place.sh"} <= {p.name for p in (tmp_path / "out").iterdir()}
+
+
+def test_short_runs_of_a_mixed_fleet_are_written(job: Path, tmp_path: Path) -> None:
+    code, said = run("tune", job, "--out", tmp_path / "runs")
+    assert code == 0, said
+    for folder in sorted((tmp_path / "runs").glob("run-*/")):
+        assert (folder / "nodes.txt").exists() == bool(
+            read_plan(folder / "plan.json").plan.layout.pools
+        )
+
+
+@pytest.mark.parametrize("target", [target.name for target in TARGETS])
+def test_no_target_lacks_words_for_pools(target: str) -> None:
+    """Every node starts its own ranks, whichever launcher its framework has."""
+    found = read_plan(CASE / "plan.json")
+    (its,) = (one for one in TARGETS if one.name == target)
+    assert "layout.pools" not in {gap.field for gap in its.gaps(found.brief)}
+
+
+def test_bridge_and_deepspeed_place_the_ranks_of_pools() -> None:
+    found = read_plan(CASE / "plan.json")
+    assert "nodes.txt" in {file.name for file in emit(found, "megatron-bridge")}
+    hosts = hostfile(found.brief).splitlines()
+    assert [line.split("slots=")[1] for line in hosts[1:]] == ["8", "8", "4", "4"]
+
+
+def of_two_makers(path: Path) -> Path:
+    """The plan with an MI300X in place of every A100."""
+    fields = json.loads((CASE / "plan.json").read_text())
+    first, second = fields["spec"]["cluster"]["pools"]
+    second["node"] = "hgx-mi300x"
+    second["nodes"] = first["nodes"]
+    path.write_text(json.dumps(fields, indent=2))
+    return path
+
+
+def test_pools_that_no_target_can_join_are_refused_without_a_search(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(gaps, "optimize", unsearched)
+    plan, out = of_two_makers(tmp_path / "plan.json"), tmp_path / "out"
+    code, said = run("emit", plan, "--target", "megatron", "--out", out)
+    assert code == UnsupportedPlanError.exit_code, said
+    assert "layout.pools = h100, a100 of four: no collectives between nvidia" in said
+    assert "nearest: plan the job on h100 or a100 of four alone, as its cluster" in said
+    assert not out.exists()
+
+
+def test_a_plan_that_cannot_be_written_is_shown_with_another_next_step(
+    job: Path, tmp_path: Path
+) -> None:
+    spec = yaml.safe_load(job.read_text())
+    spec["cluster"]["pools"][1]["node"] = "hgx-mi300x"
+    spec["search"] = {"pp": 4, "vpp": 1}
+    job.write_text(yaml.safe_dump(spec))
+    code, said = run("plan", job, "--out", tmp_path / "out")
+    assert code == UnsupportedPlanError.exit_code, said
+    assert "s a step" in said
+    assert "Next planner explain" in said
+    assert "launch.sh" not in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_searches_for_a_nearest_plan_share_one_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each takes its time to the end; the clock is the test's own."""
+    clock, given = [0.0], []
+
+    def slow(*_: Any, time_limit: float, **__: Any) -> Any:
+        given.append(time_limit)
+        clock[0] += time_limit
+        raise gaps.BadInputError("nothing is legal")
+
+    monkeypatch.setattr(gaps, "optimize", slow)
+    monkeypatch.setattr(gaps, "monotonic", lambda: clock[0])
+    found = read_plan(ROOT / "megatron" / "llama-3.1-70b-32-h100" / "plan.json")
+    with pytest.raises(UnsupportedPlanError, match="nearest: no layout"):
+        emit(found, "deepspeed")
+    assert len(given) > 2
+    assert sum(given) == pytest.approx(gaps.SECONDS)
+    assert min(given) > 0
+
+
+def test_a_folder_is_read_back_with_its_pools(tmp_path: Path) -> None:
+    plan, back = read_plan(CASE / "plan.json"), tmp_path / "back.yaml"
+    cluster = tmp_path / "cluster.yaml"
+    cluster.write_text(yaml.safe_dump(plan.plan.spec["cluster"]))
+    words = ("--cluster", cluster, "--model", "llama-3.1-8b", "--out", back)
+    code, said = run("import", CASE, *words)
+    assert code == 0, said
+    assert "not understood" not in said
+    layout = yaml.safe_load(back.read_text())["layout"]
+    its = plan.plan.layout
+    assert layout["pools"] == [
+        {"pool": pool.pool, "stages": list(pool.stages)} for pool in its.pools
+    ]
+    code, said = run("predict", back)
+    assert code == 0, said
+    assert "ranks on h100 0-1, a100 of four 2" in said
+    step = f"{plan.plan.estimate.step_time_s.value:.3g} s a step"
+    assert step in said
+
+
+def test_a_folder_of_pools_is_refused_on_a_cluster_without(tmp_path: Path) -> None:
+    back = tmp_path / "back.yaml"
+    words = ("--cluster", "dgx-h100-4-nodes", "--model", "llama-3.1-8b", "--out", back)
+    assert run("import", CASE, *words)[0] == 0
+    code, said = run("predict", back)
+    assert code == 2
+    assert "no such pool in dgx-h100-4-nodes; it has no pools" in said
