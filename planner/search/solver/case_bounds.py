@@ -19,6 +19,7 @@ from planner.search.bounds.boxes import (
 )
 from planner.search.bounds.paths import ShapePaths
 from planner.search.bounds.rank_load_bounds import cases_of, proof_of
+from planner.search.solver.branching import halves, stage_cut
 from planner.search.solver.dual import WHOLE, Cuts, Descent, rank_loads
 from planner.search.solver.local import Split, fastest, rounded
 from planner.search.solver.program import Solution
@@ -40,6 +41,8 @@ class _Node:
     mean: WeightedPath | None = None
     """Weighted paths that bound the box, or a box around it."""
     solution: Solution | None = None
+    at: tuple[int, int] | None = None
+    """Stage at which the box is cut best, and most layers of its first half. [1]"""
     learned: bool = False
     """True once all was tried that needs no program."""
 
@@ -149,6 +152,8 @@ class LoadTree:
         if asked is not None and stages_decide(costs) and not descent.gave_up:
             found = self._shaved(descent.proof, node.kept, asked)
             node = self._without(better, node, enough, found)
+            if not is_near_whole(costs, node.kept):
+                node = replace(node, at=stage_cut(descent, node.kept, asked))
         self._push(better, node)
 
     def _without(
@@ -292,6 +297,9 @@ class LoadTree:
         if not free.any():
             self._push(bound, replace(node, solution=None))
             return
+        if node.at is not None:
+            self._cut_at(bound, node, (2, 3), *node.at)
+            return
         share = np.where(free, np.abs(layers - np.rint(layers)), -1.0)
         stage = int(share.argmax())
         below = int(np.floor(layers[stage] + WHOLE * (share[stage] < WHOLE)))
@@ -302,11 +310,9 @@ class LoadTree:
         self, bound: int, node: _Node, ends: tuple[int, int], at: int, below: int
     ) -> None:
         """Cut a box in two: at most so many layers in one place, or more."""
-        for end, limit in zip(reversed(ends), (below, below + 1), strict=True):
-            box = node.box and _limited(node.box, end, at, limit)
-            self._push(
-                bound, _Node(box, _limited(node.kept, end, at, limit), node.mean)
-            )
+        whole = (None, None) if node.box is None else halves(node.box, ends, at, below)
+        for box, kept in zip(whole, halves(node.kept, ends, at, below), strict=True):
+            self._push(bound, _Node(box, kept, node.mean))
 
     def leaves(self) -> list[tuple[Box, WeightedPath | None]]:
         """All boxes, which hold every split once, and weighted paths that bound each.
@@ -318,23 +324,6 @@ class LoadTree:
             (node.box, node.mean) for *_, node in self.nodes if node.box is not None
         ]
         return [*self.closed, *left]
-
-
-def _limited(box: Box, end: int, at: int, limit: int) -> Box:
-    """A box with another limit on one rank or stage.
-
-    Args:
-        box: The box.
-        end: Field of the limit. [1]
-        at: Rank or stage. [1]
-        limit: Layers. [1]
-
-    Returns:
-        A part of the box.
-    """
-    column = box[end].copy()
-    column[at] = limit
-    return Box(*(column if place == end else each for place, each in enumerate(box)))
 
 
 def _ends(box: Box) -> Box:

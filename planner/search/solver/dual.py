@@ -61,27 +61,30 @@ class Cuts:
         self.lines: list[Linear] = []
         self.paths: list[Path] = []
         self.binding: dict[int, int] = {}
+        self.keys: set[tuple[int, bytes]] = set()
         self.boxes = 0
         self.durations = DurationLines.of(costs)
         self._program: LayerProgram | None = None
 
     def add(self, paths: list[Path]) -> list[Linear]:
-        """Add paths.
+        """Add paths, each once.
 
         Args:
             paths: Any paths of the operation graph.
 
         Returns:
-            Linear function of each added path. [ns]
+            Linear function of each path. [ns]
         """
         counts = np.array([path.counts for path in paths])
         p2p = np.array([path.p2p for path in paths])
         lines = path_lines(self.costs, counts, p2p).each()
-        self.lines += lines
-        self.paths += paths
-        if self._program is not None:
-            for line in lines:
-                self._program.add(line)
+        for path, line in zip(paths, lines, strict=True):
+            if (key := _key(line)) not in self.keys:
+                self.keys.add(key)
+                self.lines.append(line)
+                self.paths.append(path)
+                if self._program is not None:
+                    self._program.add(line)
         return list(lines)
 
     def active(self) -> list[int]:
@@ -115,6 +118,11 @@ class Cuts:
             self.lines = [self.lines[row] for row in kept]
             self.paths = [self.paths[row] for row in kept]
             self.binding = {new: self.binding[old] for new, old in enumerate(kept)}
+            self.keys = set(map(_key, self.lines))
+
+
+def _key(line: Linear) -> tuple[int, bytes]:
+    return line.constant, line.factors.tobytes()
 
 
 class Descent:
@@ -201,15 +209,18 @@ class Descent:
         self, steps: list[float], gaps: list[float], enough: int | None, known: int
     ) -> bool:
         """Tell if further rounds would hardly raise the bound."""
-        if self.patient and self.solution and self._is_whole(self.solution):
+        if self.patient and self.loads_are_whole:
             in_vain = enough is not None and self.least <= enough
             return gaps[-1] > gaps[0] * SHRUNK[in_vain]
         gain = steps[-1] - steps[0]
         return gain <= steps[0] * GAIN or steps[-1] + AHEAD * gain < known
 
-    def _is_whole(self, solution: Solution) -> bool:
-        """Tell if no rank's load is left to be cut."""
-        loads = rank_loads(self.cuts.costs, solution)
+    @property
+    def loads_are_whole(self) -> bool:
+        """True where the optimum leaves no rank's load to be cut."""
+        if self.solution is None:
+            return False
+        loads = rank_loads(self.cuts.costs, self.solution)
         return bool((np.abs(loads - np.rint(loads)) < WHOLE).all())
 
     def _solved(self) -> Solution | None:
