@@ -221,8 +221,7 @@ class CandidateWork:
 
         cuts = self.relaxed.cuts
         if self.tree is not None:
-            known = self.tree.cuts
-            cuts = tuple(known.lines[row] for row in known.active())
+            cuts = tuple(known_cuts(self.costs, self.shapes).lines)
         solver = MeshSolver(self.costs, cuts, bound=self.bound, stop=self.stop)
         if self.split is not None:
             solver.learn(self.split.counts)

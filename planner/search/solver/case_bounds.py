@@ -1,25 +1,29 @@
 """Bounds by cases: boxes of splits, each with its own program."""
 
 import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from planner.pipeline.layer_kinds import kinds_per_stage
-from planner.pipeline.linear import Linear, Lines, path_lines
+from planner.pipeline.linear import path_lines
 from planner.pipeline.memory_rows import fits
 from planner.pipeline.path_columns import WeightedPath
 from planner.pipeline.splits import step_ns
+from planner.schedules.simulator import Path
 from planner.search.bounds.boxes import (
     Box,
     is_near_whole,
-    least_in_boxes,
     stages_decide,
     trimmed,
 )
 from planner.search.bounds.paths import ShapePaths
 from planner.search.bounds.rank_load_bounds import cases_of, proof_of
-from planner.search.solver.dual import WHOLE, Cuts, Descent, rank_loads
+from planner.search.solver.ahead import current
+from planner.search.solver.box_program import Asked, bounds_in, shaved, solve_box
+from planner.search.solver.branching import halves
+from planner.search.solver.dual import WHOLE, Cuts, rank_loads
 from planner.search.solver.local import Split, fastest, rounded
 from planner.search.solver.program import Solution
 
@@ -40,6 +44,11 @@ class _Node:
     mean: WeightedPath | None = None
     """Weighted paths that bound the box, or a box around it."""
     solution: Solution | None = None
+    at: tuple[int, int] | None = None
+    """Stage at which the box is cut best, and most layers of its first half. [1]"""
+    paths: tuple[Path, ...] = ()
+    """Paths that the box's program begins with. What the search knows where it is asked
+    for, if the box is none that a program's box was cut into."""
     learned: bool = False
     """True once all was tried that needs no program."""
 
@@ -59,6 +68,8 @@ class LoadTree:
         self.nodes: list[tuple[int, int, _Node]] = []
         self.settled = float("inf")
         self.made, self.solved, self.asked = 0, 0, 0.0
+        self.limits: tuple[int | None, int | None] = None, None
+        self.ahead = current()
         self.best: Split | None = None
         self.closed: list[tuple[Box, WeightedPath | None]] = []
         known = shapes.of(cuts.costs)
@@ -95,6 +106,9 @@ class LoadTree:
             enough: A bound above this rules a box out. [ns]
             goal: A bound above this is high enough for now. [ns]
         """
+        self.limits = enough, goal
+        if self.ahead is not None:
+            self.ahead.trees.add(self)
         bound, _, node = heapq.heappop(self.nodes)
         if node.solution is not None:
             if not self._asks(bound, node, enough, goal):
@@ -102,7 +116,7 @@ class LoadTree:
         elif node.kept.is_point and stages_decide(self.cuts.costs):
             self._settle_point(node)
         elif not node.learned and stages_decide(self.cuts.costs):
-            self._learn(bound, replace(node, learned=True), enough, goal)
+            self._learn(bound, node, enough, goal)
         else:
             self._solve(bound, node, enough, goal)
 
@@ -110,20 +124,20 @@ class LoadTree:
         self, bound: int, node: _Node, enough: int | None, goal: int | None
     ) -> None:
         """Bound a box, and make it smaller, by the paths and means that are known."""
-        costs = self.cuts.costs
-        asked = enough if goal is None or bound > goal else goal
+        costs, asked = self.cuts.costs, _wanted(bound, enough, goal)
+        node = replace(node, learned=True, paths=node.paths or self._known())
         if asked is not None:
             found = trimmed(costs, node.kept, self.lines, self.ranks, asked)
             node = self._without(bound, node, enough, found)
         proof = None if node.mean is None else proof_of(costs, node.mean)
         if proof is not None and node.kept.holds(costs):
-            bound = max(bound, *self._bounds(proof, node.kept.take(None)).tolist())
+            bound = max(bound, *bounds_in(costs, proof, node.kept.take(None)).tolist())
             if enough is not None and bound > enough:
                 self.settled = min(self.settled, bound)
                 self._close(node)
                 return
             if asked is not None and bound <= asked:
-                found = self._shaved(proof, node.kept, asked)
+                found = shaved(costs, proof, node.kept, asked)
                 node = self._without(bound, node, enough, found)
         self._push(bound, node)
 
@@ -133,23 +147,51 @@ class LoadTree:
         """Solve the program of a box, and put aside what is slower than the goal."""
         costs = self.cuts.costs
         self.solved += 1
-        asked = enough if goal is None or bound > goal else goal
-        descent = Descent(self.cuts, node.kept, price=bound, patient=True)
-        better = max(bound, descent.run(asked, known=bound))
-        if descent.centre is not None and (goal is None or descent.least <= goal):
-            self._found(fastest(costs, rounded(costs, descent.centre)))
+        if not node.paths:
+            node = replace(node, paths=self._known())
+        asked = self._asked(bound, node)
+        if self.ahead is None:
+            found = solve_box(asked, self.cuts.stop)
+        else:
+            found = self.ahead.solved(node, asked)
+        if found.centre is not None and (goal is None or found.least <= goal):
+            self._found(fastest(costs, rounded(costs, found.centre)))
         mean = None
-        if descent.solution is not None:
-            mean = self.shapes.teach(costs, *descent.multipliers)
-        node = replace(node, mean=mean or node.mean, solution=descent.solution)
-        if descent.solution is None or (enough is not None and better > enough):
-            self.settled = min(self.settled, better)
+        if found.solution is not None:
+            mean = self.shapes.teach(costs, *found.multipliers)
+        node = replace(
+            node,
+            mean=mean or node.mean,
+            solution=found.solution,
+            at=found.at,
+            paths=found.paths,
+        )
+        if node.solution is None or (enough is not None and found.bound > enough):
+            self.settled = min(self.settled, found.bound)
             self._close(node)
             return
-        if asked is not None and stages_decide(costs) and not descent.gave_up:
-            found = self._shaved(descent.proof, node.kept, asked)
-            node = self._without(better, node, enough, found)
-        self._push(better, node)
+        node = self._without(found.bound, node, enough, (found.kept, found.rest))
+        self._push(found.bound, node)
+
+    def _asked(self, bound: int, node: _Node) -> Asked:
+        """Put the question of a box, the same whenever it is answered."""
+        enough = _wanted(bound, *self.limits)
+        return Asked(self.cuts.costs, node.paths, node.kept, bound, enough)
+
+    def _known(self) -> tuple[Path, ...]:
+        """Paths of the candidate, and those on which bounds of its shape rest."""
+        return (*self.cuts.latest(), *self.shapes.bound(self.cuts.costs))
+
+    def waiting(self) -> Iterator[tuple[float, object, Asked]]:
+        """Boxes that are as good as the goal, and wait for their programs.
+
+        Yields:
+            Share of the goal that the bound is, the box's node, and the question.
+        """
+        goal = self.limits[1]
+        for bound, _, node in self.nodes if goal is not None else ():
+            if node.learned and node.solution is None and bound <= (goal or 0):
+                yield bound / (goal or 1), node, self._asked(bound, node)
 
     def _without(
         self, bound: int, node: _Node, enough: int | None, found: tuple[Box, float]
@@ -166,47 +208,9 @@ class LoadTree:
         if enough is not None and rest > enough:
             self.settled = min(self.settled, rest)
         elif rest < float("inf"):
-            self._push(max(bound, int(rest)), _Node(None, node.kept, node.mean))
+            part = _Node(None, node.kept, node.mean, paths=node.paths)
+            self._push(max(bound, int(rest)), part)
         return replace(node, kept=kept)
-
-    def _shaved(
-        self, found: tuple[Linear, int] | None, box: Box, enough: int
-    ) -> tuple[Box, float]:
-        """The box without the ends of its limits at which the bound is above enough.
-
-        Args:
-            found: A line that is at most the weight times the step of any split of
-                the box, and the weight; None without any.
-            box: The box.
-            enough: A bound above this rules a part out. [ns]
-
-        Returns:
-            What is left, and the least bound of the rest; inf where all is left. [ns]
-        """
-        least = float("inf")
-        while found is not None:
-            ends = _ends(box)
-            there = ends.holds(self.cuts.costs)
-            bounds = np.full(len(there), np.iinfo(np.int64).max)
-            at = np.flatnonzero(there)
-            bounds[at] = self._bounds(found, ends.take(at))
-            gone = bounds > enough
-            least = min([least, *bounds[gone & there].tolist()])
-            smaller = _without_ends(box, gone)
-            if not smaller.holds(self.cuts.costs):
-                return smaller, least
-            if all(np.array_equal(a, b) for a, b in zip(box, smaller, strict=True)):
-                break
-            box = smaller
-        return box, least
-
-    def _bounds(self, found: tuple[Linear, int], boxes: Box) -> np.ndarray:
-        """Bounds of several boxes by one line. [ns], shape (boxes,)."""
-        line, whole = found
-        lines = Lines.of(line)
-        values = least_in_boxes(self.cuts.costs, lines, boxes)
-        bounds: np.ndarray = -(-values // whole)
-        return bounds
 
     def _push(self, bound: int, node: _Node) -> None:
         """Keep a box, unless its layers cannot add up to the model."""
@@ -258,7 +262,9 @@ class LoadTree:
         from planner.search.solver.whole_splits import WholeSplits  # noqa: PLC0415
 
         own = goal if self.best is None else self.best.value - 1
-        splits = WholeSplits(self.cuts, box, min(goal, own))
+        cuts = Cuts(costs, self.cuts.stop)
+        cuts.add(list(node.paths))
+        splits = WholeSplits(cuts, box, min(goal, own))
         settled = splits.run(self.shapes.deciding(costs))
         self.asked += max(splits.spent, LEAST_ASKED)
         self.shapes.keep_deciding(costs, splits.paths)
@@ -292,6 +298,9 @@ class LoadTree:
         if not free.any():
             self._push(bound, replace(node, solution=None))
             return
+        if node.at is not None:
+            self._cut_at(bound, node, (2, 3), *node.at)
+            return
         share = np.where(free, np.abs(layers - np.rint(layers)), -1.0)
         stage = int(share.argmax())
         below = int(np.floor(layers[stage] + WHOLE * (share[stage] < WHOLE)))
@@ -302,11 +311,13 @@ class LoadTree:
         self, bound: int, node: _Node, ends: tuple[int, int], at: int, below: int
     ) -> None:
         """Cut a box in two: at most so many layers in one place, or more."""
-        for end, limit in zip(reversed(ends), (below, below + 1), strict=True):
-            box = node.box and _limited(node.box, end, at, limit)
-            self._push(
-                bound, _Node(box, _limited(node.kept, end, at, limit), node.mean)
-            )
+        whole = (None, None) if node.box is None else halves(node.box, ends, at, below)
+        for box, kept in zip(whole, halves(node.kept, ends, at, below), strict=True):
+            part = _Node(box, kept, node.mean, paths=node.paths)
+            if stages_decide(self.cuts.costs) and kept.holds(self.cuts.costs):
+                self._learn(bound, part, *self.limits)
+            else:
+                self._push(bound, part)
 
     def leaves(self) -> list[tuple[Box, WeightedPath | None]]:
         """All boxes, which hold every split once, and weighted paths that bound each.
@@ -320,48 +331,6 @@ class LoadTree:
         return [*self.closed, *left]
 
 
-def _limited(box: Box, end: int, at: int, limit: int) -> Box:
-    """A box with another limit on one rank or stage.
-
-    Args:
-        box: The box.
-        end: Field of the limit. [1]
-        at: Rank or stage. [1]
-        limit: Layers. [1]
-
-    Returns:
-        A part of the box.
-    """
-    column = box[end].copy()
-    column[at] = limit
-    return Box(*(column if place == end else each for place, each in enumerate(box)))
-
-
-def _ends(box: Box) -> Box:
-    """Parts of a box with one rank or stage at its fewest, or at its most, layers.
-
-    Fewest of each rank, most of each rank, then of each stage.
-    """
-    low, high, fewest, most = box
-    ranks, stages = np.eye(len(low), dtype=bool), np.eye(len(fewest), dtype=bool)
-    counts = 2 * len(ranks) + 2 * len(stages)
-    parts = Box(*(np.tile(each, (counts, 1)) for each in box))
-    start = 0
-    for eye, a, b, least, largest in (
-        (ranks, parts.low, parts.high, low, high),
-        (stages, parts.fewest, parts.most, fewest, most),
-    ):
-        here = slice(start, start + len(eye))
-        there = slice(here.stop, here.stop + len(eye))
-        b[here] = np.where(eye, least, b[here])
-        a[there] = np.where(eye, largest, a[there])
-        start = there.stop
-    return parts
-
-
-def _without_ends(box: Box, gone: np.ndarray) -> Box:
-    """A box without those of its ends that are gone, in the order of ``_ends``."""
-    ranks, stages = len(box.low), len(box.fewest)
-    cuts = np.cumsum([ranks, ranks, stages])
-    low, high, fewest, most = np.split(gone.astype(np.int64), cuts)
-    return Box(box.low + low, box.high - high, box.fewest + fewest, box.most - most)
+def _wanted(bound: int, enough: int | None, goal: int | None) -> int | None:
+    """Bound that is high enough: for now where the goal is not reached yet. [ns]."""
+    return enough if goal is None or bound > goal else goal

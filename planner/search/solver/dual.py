@@ -38,9 +38,8 @@ met. Then it rises.
 """
 WHOLE = 0.02
 """Distance from a whole number below which a count is not cut any more. [1]"""
-MOST_ROWS, LATEST = 300, 8
-"""Rows from which a program drops those that no program of the latest boxes rests on,
-and the number of those boxes. [1]"""
+LATEST = 20
+"""Programs of a box whose paths the parts of the box begin with, the latest. [1]"""
 SHARES = (1.0, 0.7, 0.45, 0.2, 0.07)
 """Points that give paths: shares of the way from best point to optimum. [1]
 
@@ -52,69 +51,77 @@ points on the way to the optimum cut off more.
 class Cuts:
     """Paths of one candidate, as linear functions of the layer counts.
 
-    One program has the paths as rows, and goes from box to box. Rows that have not been
-    binding for a while leave it, and the pool.
+    They are the rows of one program: of all the candidate's splits, or of one box.
     """
 
     def __init__(self, costs: StageCosts, stop: Stop | None = None) -> None:
         self.costs, self.stop = costs, stop or Stop()
         self.lines: list[Linear] = []
         self.paths: list[Path] = []
+        self.keys: set[tuple[int, bytes]] = set()
         self.binding: dict[int, int] = {}
-        self.boxes = 0
+        self.rounds = 0
         self.durations = DurationLines.of(costs)
         self._program: LayerProgram | None = None
 
     def add(self, paths: list[Path]) -> list[Linear]:
-        """Add paths.
+        """Add paths, each once.
 
         Args:
             paths: Any paths of the operation graph.
 
         Returns:
-            Linear function of each added path. [ns]
+            Linear function of each path. [ns]
         """
         counts = np.array([path.counts for path in paths])
         p2p = np.array([path.p2p for path in paths])
         lines = path_lines(self.costs, counts, p2p).each()
-        self.lines += lines
-        self.paths += paths
-        if self._program is not None:
-            for line in lines:
-                self._program.add(line)
+        for path, line in zip(paths, lines, strict=True):
+            key = line.constant, line.factors.tobytes()
+            if key not in self.keys:
+                self.keys.add(key)
+                self.lines.append(line)
+                self.paths.append(path)
+                if self._program is not None:
+                    self._program.add(line)
         return list(lines)
 
     def active(self) -> list[int]:
         """Paths that were ever binding, or all. [1]."""
         return sorted(self.binding) or list(range(len(self.lines)))
 
+    def note(self, weights: list[float]) -> None:
+        """Remember the paths that the last program rests on.
+
+        Args:
+            weights: Multiplier of each path. [1]
+        """
+        self.rounds += 1
+        rows = (row for row, weight in enumerate(weights) if weight > 0)
+        self.binding |= dict.fromkeys(rows, self.rounds)
+
+    def latest(self) -> tuple[Path, ...]:
+        """Paths that one of the latest programs rested on; all without a program."""
+        first = self.rounds - LATEST
+        kept = [row for row, last in sorted(self.binding.items()) if last > first]
+        return tuple(self.paths[row] for row in kept or range(len(self.paths)))
+
     def program(self, box: Box, *, anew: bool = False) -> LayerProgram:
         """The program of a box, with all paths of the pool as rows.
 
         Args:
             box: Limits on the layers of ranks and stages.
-            anew: Give up the last basis, which other limits may have spoilt.
+            anew: Give up the last basis, which may be spoilt.
 
         Returns:
-            The one program of the candidate, which now keeps to the box.
+            The one program, which now keeps to the box.
         """
-        self.boxes += 1
-        if anew or self._program is None or len(self.lines) > MOST_ROWS:
-            self._shorten()
+        if anew or self._program is None:
             self._program = LayerProgram(self.costs)
             for line in self.lines:
                 self._program.add(line)
         self._program.within(box)
         return self._program
-
-    def _shorten(self) -> None:
-        """Drop the paths that were not binding in any of the latest boxes."""
-        latest = self.boxes - LATEST
-        kept = [row for row, box in sorted(self.binding.items()) if box >= latest]
-        if kept and len(self.lines) > MOST_ROWS:
-            self.lines = [self.lines[row] for row in kept]
-            self.paths = [self.paths[row] for row in kept]
-            self.binding = {new: self.binding[old] for new, old in enumerate(kept)}
 
 
 class Descent:
@@ -177,12 +184,12 @@ class Descent:
             if self._stalls(steps, gaps, enough, known):
                 break
             self.cuts.add(paths)
-        self._note_binding()
         return bound
 
     def _proven(self, bound: int) -> int:
         """The better of a bound and the last program's, with the multipliers. [ns]."""
         self.weights, better = self.program.weights(), self.program.exact_bound()
+        self.cuts.note(self.weights)
         if self.proof is None or better > bound:
             pairs = zip(self.cuts.paths, self.weights, strict=False)
             chosen = [(path, weight) for path, weight in pairs if weight > 0]
@@ -201,15 +208,18 @@ class Descent:
         self, steps: list[float], gaps: list[float], enough: int | None, known: int
     ) -> bool:
         """Tell if further rounds would hardly raise the bound."""
-        if self.patient and self.solution and self._is_whole(self.solution):
+        if self.patient and self.loads_are_whole:
             in_vain = enough is not None and self.least <= enough
             return gaps[-1] > gaps[0] * SHRUNK[in_vain]
         gain = steps[-1] - steps[0]
         return gain <= steps[0] * GAIN or steps[-1] + AHEAD * gain < known
 
-    def _is_whole(self, solution: Solution) -> bool:
-        """Tell if no rank's load is left to be cut."""
-        loads = rank_loads(self.cuts.costs, solution)
+    @property
+    def loads_are_whole(self) -> bool:
+        """True where the optimum leaves no rank's load to be cut."""
+        if self.solution is None:
+            return False
+        loads = rank_loads(self.cuts.costs, self.solution)
         return bool((np.abs(loads - np.rint(loads)) < WHOLE).all())
 
     def _solved(self) -> Solution | None:
@@ -237,11 +247,6 @@ class Descent:
         if steps[best] < self.least:
             self.least, self.centre = float(steps[best]), points[best]
         return paths
-
-    def _note_binding(self) -> None:
-        """Remember the paths that the last program rests on."""
-        rows = (row for row, weight in enumerate(self.weights) if weight > 0)
-        self.cuts.binding |= dict.fromkeys(rows, self.cuts.boxes)
 
 
 @dataclass(frozen=True)

@@ -191,6 +191,20 @@ class LayerProgram:
         whole = self.solver.Objective().Value() / self.unit
         return Solution(whole, np.maximum(values, 0.0).reshape(self.shape))
 
+    def least_within(self, box: Box) -> float:
+        """Solve the program in another box, for its value alone.
+
+        Args:
+            box: Limits on ranks and stages, to which the program keeps from now on.
+
+        Returns:
+            The least step, no bound to rest on; 0 where the solver gave up. [ns]
+        """
+        self.within(box)
+        if self.solver.Solve() != self.solver.OPTIMAL:
+            return 0.0
+        return float(self.solver.Objective().Value() / self.unit)
+
     def weights(self) -> list[float]:
         """Multipliers of the cuts, after ``solve``; they add up to about one. [1]."""
         return [max(0.0, weight) for weight in self._weights]
