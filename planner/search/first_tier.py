@@ -237,22 +237,16 @@ def _gathered(
 
 def _sorted(workload: Pricing, found: _Gathered) -> FirstTier:
     """All parts as one space, with the candidates in the order of their bounds."""
-    parts = found.parts or [_nothing(workload)]
-    bounds = np.concatenate([part.bounds for part in parts])
+    one = _one(found.parts or [_without(Enumerator(workload).space([]))])
     return FirstTier(
-        space=replace(joined([part.space for part in parts]), removed={}),
-        bounds=bounds,
-        slowdown=np.concatenate([part.slowdown for part in parts]),
-        order=np.argsort(bounds, kind="stable"),
+        space=replace(one.space, removed={}),
+        bounds=one.bounds,
+        slowdown=one.slowdown,
+        order=np.argsort(one.bounds, kind="stable"),
         counted=found.counted,
         declared=dict(sorted(found.declared.items())),
         meshes=found.meshes,
     )
-
-
-def _nothing(workload: Pricing) -> Part:
-    """A part without a mesh."""
-    return _without(Enumerator(workload).space([]))
 
 
 def _without(space: Space) -> Part:
