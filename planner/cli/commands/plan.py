@@ -36,6 +36,7 @@ from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.spread import FallBack, Scheduler
 from planner.cli.stopping import MemoryLimit, this_run
 from planner.comparison.parts import on_cluster
+from planner.cost.workload import Workload
 from planner.economics.phases import Phase
 from planner.errors import InfeasibleError, TimeLimitError, UnsupportedPlanError
 from planner.job.loading import Job
@@ -49,6 +50,7 @@ from planner.report import (
 from planner.report.screen import PhaseAnswer, screen
 from planner.search.stop import INTERRUPTED, OUT_OF_MEMORY, Stop
 from planner.specs.answer.result import Result
+from planner.specs.layouts.layout import Layout
 
 if TYPE_CHECKING:
     from planner.launch.brief import LaunchFile
@@ -196,13 +198,21 @@ def _next(
         where = shlex.quote(str(out))
         return f"cd {where} && ./launch.sh  # README.md there says what comes before"
     workload = job.workload_of(result.plans[0])
-    written = workload.framework.writers and not workload.training.batch_ramp
-    if refused or not written:
+    if refused or not _is_written(workload, result.plans[0].layout):
         return f"{explain}  # says why not another plan"
     quick = result.status == "optimal" and result.search.seconds < TIME_LIMIT / 2
     without = SHOWN | LIMITS if quick else SHOWN
     line = again(context, "plan", without, "--out", "run")
     return f"{line}  # writes launch files"
+
+
+def _is_written(workload: Workload, layout: Layout) -> bool:
+    """Tell if a plan of a search has launch files, without writing them."""
+    hosts = {pool.pool for pool in layout.pools}
+    used = (pool.topology.cluster.gpu for pool in workload.pools if pool.name in hosts)
+    joined = len({gpu.vendor for gpu in used}) <= 1
+    ramp = bool(workload.training.batch_ramp)
+    return bool(workload.framework.writers) and joined and not ramp
 
 
 def _report(phases: Sequence[Phase], result: Result) -> RenderableType:
