@@ -1,4 +1,4 @@
-"""Where to cut a box in two: at the stage whose cut raises both bounds most."""
+"""The stage at which a box is cut in two: where the cut raises both bounds most."""
 
 import numpy as np
 
