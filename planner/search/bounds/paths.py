@@ -57,8 +57,15 @@ def shape_of(costs: StageCosts) -> Shape:
     )
 
 
-def _class_of(costs: StageCosts) -> Shape:
-    """Key of the splits of an inner problem, whatever fits: problems share boxes."""
+def class_of(costs: StageCosts) -> Shape:
+    """Key of the splits of an inner problem, whatever fits.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        The key; problems with equal keys share boxes.
+    """
     return (*shape_of(costs), costs.runs, costs.most_layers, costs.fewest)
 
 
@@ -190,7 +197,7 @@ class ShapePaths:
         if self.count_cases(costs) <= len(leaves) <= MOST_BOXES:
             columns = zip(*(box for box, _ in leaves), strict=True)
             boxes = Box(*(np.array(column, dtype=np.int64) for column in columns))
-            self.cases[_class_of(costs)] = boxes, [mean for _, mean in leaves]
+            self.cases[class_of(costs)] = boxes, [mean for _, mean in leaves]
 
     def cases_like(
         self, costs: StageCosts
@@ -204,7 +211,7 @@ class ShapePaths:
             Boxes that hold every split, and weighted paths that bound each; None
             where none are known, or where stages do not decide.
         """
-        return self.cases.get(_class_of(costs)) if stages_decide(costs) else None
+        return self.cases.get(class_of(costs)) if stages_decide(costs) else None
 
     def count_cases(self, costs: StageCosts) -> int:
         """Number of boxes into which candidates of the shape have cut the splits.
