@@ -22,9 +22,6 @@ TIGHT = 3
 """Empty places in the balanced class up to which the solver closes at once. [1]"""
 BOXES = 2
 """Programs of boxes that are solved in one visit, unless the bound rises before. [1]"""
-FEW = 16
-"""Boxes beyond one a rank up to which a candidate gives its own up for finer boxes of
-another. [1]"""
 FAR = 0.05
 """Share of a step by which a bound is far below the step. [1]"""
 
@@ -178,9 +175,7 @@ class CandidateWork:
         self, tree: LoadTree, cutoff: int | None, goal: int | None
     ) -> MeshAnswer:
         """Bound by cases; where no case is left, nothing fits."""
-        own = len(tree.leaves())
-        if own <= self.costs.pp + FEW and self.shapes.count_cases(self.costs) > own:
-            # another candidate of the shape has cut finer meanwhile
+        if tree.is_coarse:
             tree = self.tree = LoadTree(tree.cuts, self.bound, self.shapes)
         before, most = tree.bound, tree.solved + BOXES
         while tree.solved < most and not tree.stuck and not self.stop.reached:

@@ -65,22 +65,23 @@ def lessons_of(costs: StageCosts) -> Shape:
     """Key of the problems that teach each other multipliers, boxes and splits.
 
     Whatever one problem of a shape finds holds for all. But the best multipliers of
-    several pools are those of the places of the slow ones. So problems teach each other
-    whose ranks lie alike on pools in the same order of speed.
-
-    Args:
-        costs: The inner problem.
-
-    Returns:
-        The key; that of the shape on one pool.
+    several pools are those of the places of the slow ones: the key is of ranks that lie
+    alike on pools in the same order of speed. On one pool it is that of the shape.
     """
     times = [quickest(host) for host in costs.hosts]
     slower = tuple(np.argsort(times, kind="stable").tolist())
     return (*shape_of(costs), costs.pool_of_rank, slower)
 
 
-def _class_of(costs: StageCosts) -> Shape:
-    """Key of the splits of an inner problem, whatever fits: problems share boxes."""
+def class_of(costs: StageCosts) -> Shape:
+    """Key of the splits of an inner problem, whatever fits.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        The key; problems with equal keys share boxes.
+    """
     return (*lessons_of(costs), costs.runs, costs.most_layers, costs.fewest)
 
 
@@ -215,7 +216,7 @@ class ShapePaths:
         if self.count_cases(costs) <= len(leaves) <= MOST_BOXES:
             columns = zip(*(box for box, _ in leaves), strict=True)
             boxes = Box(*(np.array(column, dtype=np.int64) for column in columns))
-            self.cases[_class_of(costs)] = boxes, [mean for _, mean in leaves]
+            self.cases[class_of(costs)] = boxes, [mean for _, mean in leaves]
 
     def keep_latest(self, candidate: object, paths: Any) -> None:
         """Keep what only the latest candidates are to find again: it takes memory.
@@ -244,7 +245,7 @@ class ShapePaths:
             Boxes that hold every split, and weighted paths that bound each; None
             where none are known, or where stages do not decide.
         """
-        return self.cases.get(_class_of(costs)) if stages_decide(costs) else None
+        return self.cases.get(class_of(costs)) if stages_decide(costs) else None
 
     def count_cases(self, costs: StageCosts) -> int:
         """Number of boxes into which candidates of the shape have cut the splits.

@@ -28,6 +28,14 @@ DEPTH = 2
 class Open(Protocol):
     """A tree of boxes some of which wait for their program."""
 
+    @property
+    def kind(self) -> object:
+        """Key of the trees of which only the first in turn keeps its boxes."""
+
+    @property
+    def share(self) -> float:
+        """Share of the goal that the bound is; inf where no box counts."""
+
     def waiting(self) -> Iterator[tuple[float, object, Asked]]:
         """Boxes that wait.
 
@@ -138,7 +146,12 @@ class Ahead:
 
         Answers that none asks for any more are forgotten.
         """
-        waiting = [each for tree in self.trees for each in tree.waiting()]
+        first: dict[object, Open] = {}
+        for tree in self.trees:
+            other = first.get(kind := tree.kind)
+            if other is None or tree.share < other.share:
+                first[kind] = tree
+        waiting = [each for tree in first.values() for each in tree.waiting()]
         wanted = {id(node): asked for _, node, asked in waiting}
         self.entries = {
             at: entry
@@ -146,8 +159,8 @@ class Ahead:
             if entry.node is own or (at in wanted and entry.answers(wanted[at]))
         }
         free = [x for x in waiting if id(x[1]) not in self.entries and x[1] is not own]
-        first = heapq.nsmallest(most, free, key=lambda each: each[0])
-        return [(node, asked) for _, node, asked in first]
+        chosen = heapq.nsmallest(most, free, key=lambda each: each[0])
+        return [(node, asked) for _, node, asked in chosen]
 
     def close(self) -> None:
         """End all processes; from now on boxes are solved here."""

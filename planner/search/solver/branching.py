@@ -1,4 +1,4 @@
-"""The stage at which a box is cut in two: where the cut raises both bounds most."""
+"""Stage at which a box is cut in two: its cut raises the bounds of both parts most."""
 
 import numpy as np
 
@@ -48,8 +48,8 @@ def halves(box: Box, ends: tuple[int, int], at: int, below: int) -> tuple[Box, B
 def stage_cut(descent: Descent, box: Box, enough: int | None) -> tuple[int, int] | None:
     """Try the stages whose layers are least whole, by the program's value in each half.
 
-    The program keeps its paths, so a try takes a few pivots. Where it is solved alone
-    to cut boxes decides how many boxes there are, and no bound rests on it.
+    The program keeps its paths, so a try takes a few pivots. The choice decides how
+    many boxes there are; no bound rests on it.
 
     Args:
         descent: Program of a candidate whose stages decide, solved.

@@ -18,7 +18,7 @@ from planner.search.bounds.boxes import (
     stages_decide,
     trimmed,
 )
-from planner.search.bounds.paths import ShapePaths
+from planner.search.bounds.paths import ShapePaths, class_of
 from planner.search.bounds.rank_load_bounds import cases_of, proof_of
 from planner.search.solver.ahead import current
 from planner.search.solver.box_program import Asked, bounds_in, shaved, solve_box
@@ -31,6 +31,10 @@ MOST_ASKED = 100.0
 """Deterministic time of CP-SAT for the whole splits of one candidate's boxes. [1]"""
 LEAST_ASKED = 1.0
 """Deterministic time that one question counts at least: it takes a model, too. [1]"""
+
+FEW = 16
+"""Boxes beyond one a rank up to which a candidate gives its own up for finer boxes of
+another. [1]"""
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,29 @@ class LoadTree:
     def stuck(self) -> bool:
         """True where no box is left, or the least bound's box is not cut any more."""
         return not self.nodes or self.settled <= self.nodes[0][0]
+
+    @property
+    def is_coarse(self) -> bool:
+        """True where another candidate of the shape has cut finer meanwhile."""
+        finest = self.shapes.count_cases(self.cuts.costs)
+        return self._is_small and finest > len(self.leaves())
+
+    @property
+    def _is_small(self) -> bool:
+        return len(self.leaves()) <= self.cuts.costs.pp + FEW
+
+    @property
+    def kind(self) -> object:
+        """Key of the trees of which only the first in turn keeps its boxes."""
+        return class_of(self.cuts.costs) if self._is_small else id(self)
+
+    @property
+    def share(self) -> float:
+        """Share of the goal that the bound is; inf where its boxes do not count."""
+        goal = self.limits[1]
+        if goal is None or self.stuck or self.is_coarse:
+            return float("inf")
+        return self.bound / goal
 
     @property
     def is_program_next(self) -> bool:
@@ -189,9 +216,10 @@ class LoadTree:
             Share of the goal that the bound is, the box's node, and the question.
         """
         goal = self.limits[1]
-        for bound, _, node in self.nodes if goal is not None else ():
-            if node.learned and node.solution is None and bound <= (goal or 0):
-                yield bound / (goal or 1), node, self._asked(bound, node)
+        for bound, _, node in self.nodes if self.share <= 1 else ():
+            open_ = node.solution is None and not node.kept.is_point
+            if goal and bound <= goal and node.learned and open_:
+                yield bound / goal, node, self._asked(bound, node)
 
     def _without(
         self, bound: int, node: _Node, enough: int | None, found: tuple[Box, float]

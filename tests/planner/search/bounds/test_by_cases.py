@@ -19,6 +19,7 @@ from planner.search.bounds.boxes import Box, least_in_boxes, stages_decide, trim
 from planner.search.bounds.paths import ShapePaths, even_counts, in_class
 from planner.search.bounds.rank_load_bounds import cases_of, last_loaded, weighted_bound
 from planner.search.candidate import CandidateWork
+from planner.search.solver.branching import halves
 from planner.search.solver.case_bounds import LoadTree
 from planner.search.solver.dual import tighten
 from planner.search.solver.local import Descender, rounded
@@ -63,6 +64,27 @@ def test_the_boxes_of_the_last_loaded_rank_hold_every_split(costs: StageCosts) -
             loads = split.sum(axis=(1, 2))[by_rank].sum(axis=1)
             inside = ((loads >= fewest) & (loads <= most)).all(axis=1)
             assert inside.sum() == 1
+
+
+@given(inner_problems(), st.data())
+def test_two_halves_of_a_box_hold_every_split_once(
+    costs: StageCosts, data: st.DataObject
+) -> None:
+    """Cut at a rank or at a stage."""
+    ends = data.draw(st.sampled_from([(0, 1), (2, 3)]))
+    at = data.draw(st.integers(0, (costs.pp, costs.stages)[ends[0] // 2] - 1))
+    parts = halves(Box.whole(costs), ends, at, data.draw(st.integers(0, 4)))
+    for split in list(splits(costs))[:60]:
+        stages = split.sum(axis=(1, 2))
+        loads = stages[stages_by_rank(costs)].sum(axis=1)
+        inside = [
+            (loads >= low).all()
+            and (loads <= high).all()
+            and (stages >= fewest).all()
+            and (stages <= most).all()
+            for low, high, fewest, most in parts
+        ]
+        assert sum(inside) == 1
 
 
 def check_tree(costs: StageCosts) -> None:

@@ -22,6 +22,7 @@ from planner.search.bounds import rank_load_bounds as loaded
 from planner.search.bounds.paths import ShapePaths
 from planner.search.incumbents import Incumbents
 from planner.search.solver import (
+    box_program,
     case_bounds,
     constraints,
     dual,
@@ -126,10 +127,10 @@ BOXES: dict[str, Mutation] = {
         [case_bounds], "trimmed", lambda found: (fewer(found[0], "high"), found[1])
     ),
     "an end too many shaved": shift(
-        [case_bounds], "_without_ends", lambda box: fewer(box, "most")
+        [box_program], "_without_ends", lambda box: fewer(box, "most")
     ),
     "values in boxes too high": shift(
-        [boxes, case_bounds, loaded, program],
+        [boxes, box_program, loaded, program],
         "least_in_boxes",
         lambda value: value + value // 16 + 1,
     ),
