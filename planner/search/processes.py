@@ -24,9 +24,9 @@ Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 GIVEN_UP = r"(?s).*tasks (which were still being processed|have been successfully)"
 """Pattern of joblib's warnings where results are not taken. [text]"""
 
-EACH_BYTES = 0.2e9
+EACH_BYTES = 0.4e9
 """Memory of one process of a pool. [B]"""
-MOST = 8
+MOST = 4
 """Most processes of one search: more would solve too much that none asks for. [1]"""
 ANSWER = "from planner.search.processes import answer_calls; answer_calls()"
 

@@ -73,7 +73,7 @@ def closed(problems: list[StageCosts]) -> list[object]:
     for costs in problems:
         found = tighten(costs, relax(costs), None, shapes)
         trees.append(LoadTree(found.pool, found.bound, shapes))
-    goal = max(int(tree.bound) for tree in trees) * 2
+    goal = 2 * int(max([1, *(t.bound for t in trees if t.bound < float("inf"))]))
     for _ in range(40):
         tree = min(trees, key=lambda each: (each.stuck, each.bound))
         if tree.stuck:
@@ -96,6 +96,28 @@ def test_answers_are_the_same_wherever_boxes_are_solved(
     drawn = (fates[at % len(fates)] for at in range(10**9))
     with with_pool(Elsewhere(drawn)):
         assert closed(problems) == alone
+
+
+@pytest.mark.slow
+def test_two_processes_find_and_prove_what_one_does() -> None:
+    taken: list[Future[Any]] = []
+    pool = Pool(1)
+
+    @settings(max_examples=10, deadline=None)
+    @given(inner_problems())
+    def check(costs: StageCosts) -> None:
+        problems = several(costs)
+        alone = closed(problems)
+        with patch.object(Ahead, "close", lambda _: None), with_pool(pool):
+            assert closed(problems) == alone
+
+    submit = pool.submit
+    with patch.object(pool, "submit", lambda *a: taken.append(submit(*a)) or taken[-1]):
+        try:
+            check()
+        finally:
+            pool.close()
+    assert any(future.done() and not future.exception() for future in taken)
 
 
 def slow(seconds: float) -> int:
