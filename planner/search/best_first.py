@@ -18,7 +18,6 @@ from planner.search.outcome import (
     Progress,
     SearchOutcome,
 )
-from planner.search.solver.ahead import on_all_cores
 from planner.search.stop import Stop, after
 from planner.search.variant import NOT_VISITED, OUT_OF_WORK, BestFirst
 from planner.search.warm_start import parts_of, pilots_of
@@ -209,23 +208,6 @@ def search_all(
         follow, with their variants, where the whole spaces gave no plan as fast.
     """
     stop = stop or after(time_limit)
-    with on_all_cores(stop):
-        return _searched(
-            workloads, top, stop, known_s, tolerance, enough, progress, known
-        )
-
-
-def _searched(
-    workloads: Sequence[Pricing],
-    top: int,
-    stop: Stop,
-    known_s: float,
-    tolerance: float,
-    enough: Enough,
-    progress: Callable[[Progress], None] | None,
-    known: KnownBounds | None,
-) -> list[SearchOutcome]:
-    """Search parts of the spaces, then the whole spaces."""
     paths = ShapePaths()
     rough, before = _rough(
         workloads, top, stop, known_s, enough, progress, paths, known

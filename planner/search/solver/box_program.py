@@ -1,4 +1,4 @@
-"""The program of one box: a pure function, so that any process may solve it."""
+"""The program of one box: a pure function of its question."""
 
 from dataclasses import dataclass
 

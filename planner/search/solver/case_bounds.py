@@ -1,7 +1,6 @@
 """Bounds by cases: boxes of splits, each with its own program."""
 
 import heapq
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,9 +17,8 @@ from planner.search.bounds.boxes import (
     stages_decide,
     trimmed,
 )
-from planner.search.bounds.paths import ShapePaths, class_of
+from planner.search.bounds.paths import ShapePaths
 from planner.search.bounds.rank_load_bounds import cases_of, proof_of
-from planner.search.solver.ahead import current
 from planner.search.solver.box_program import Asked, bounds_in, shaved, solve_box
 from planner.search.solver.branching import halves
 from planner.search.solver.dual import WHOLE, Cuts, rank_loads
@@ -73,7 +71,6 @@ class LoadTree:
         self.settled = float("inf")
         self.made, self.solved, self.asked = 0, 0, 0.0
         self.limits: tuple[int | None, int | None] = None, None
-        self.ahead = current()
         self.best: Split | None = None
         self.closed: list[tuple[Box, WeightedPath | None]] = []
         known = shapes.of(cuts.costs)
@@ -99,25 +96,8 @@ class LoadTree:
     @property
     def is_coarse(self) -> bool:
         """True where another candidate of the shape has cut finer meanwhile."""
-        finest = self.shapes.count_cases(self.cuts.costs)
-        return self._is_small and finest > len(self.leaves())
-
-    @property
-    def _is_small(self) -> bool:
-        return len(self.leaves()) <= self.cuts.costs.pp + FEW
-
-    @property
-    def kind(self) -> object:
-        """Key of the trees of which only the first in turn keeps its boxes."""
-        return class_of(self.cuts.costs) if self._is_small else id(self)
-
-    @property
-    def share(self) -> float:
-        """Share of the goal that the bound is; inf where its boxes do not count."""
-        goal = self.limits[1]
-        if goal is None or self.stuck or self.is_coarse:
-            return float("inf")
-        return self.bound / goal
+        costs, own = self.cuts.costs, len(self.leaves())
+        return own <= costs.pp + FEW and self.shapes.count_cases(costs) > own
 
     @property
     def is_program_next(self) -> bool:
@@ -134,8 +114,6 @@ class LoadTree:
             goal: A bound above this is high enough for now. [ns]
         """
         self.limits = enough, goal
-        if self.ahead is not None:
-            self.ahead.trees.add(self)
         bound, _, node = heapq.heappop(self.nodes)
         if node.solution is not None:
             if not self._asks(bound, node, enough, goal):
@@ -176,11 +154,9 @@ class LoadTree:
         self.solved += 1
         if not node.paths:
             node = replace(node, paths=self._known())
-        asked = self._asked(bound, node)
-        if self.ahead is None:
-            found = solve_box(asked, self.cuts.stop)
-        else:
-            found = self.ahead.solved(node, asked)
+        wanted = _wanted(bound, enough, goal)
+        asked = Asked(costs, node.paths, node.kept, bound, wanted)
+        found = solve_box(asked, self.cuts.stop)
         if found.centre is not None and (goal is None or found.least <= goal):
             self._found(fastest(costs, rounded(costs, found.centre)))
         mean = None
@@ -200,26 +176,9 @@ class LoadTree:
         node = self._without(found.bound, node, enough, (found.kept, found.rest))
         self._push(found.bound, node)
 
-    def _asked(self, bound: int, node: _Node) -> Asked:
-        """Put the question of a box, the same whenever it is answered."""
-        enough = _wanted(bound, *self.limits)
-        return Asked(self.cuts.costs, node.paths, node.kept, bound, enough)
-
     def _known(self) -> tuple[Path, ...]:
         """Paths of the candidate, and those on which bounds of its shape rest."""
         return (*self.cuts.latest(), *self.shapes.bound(self.cuts.costs))
-
-    def waiting(self) -> Iterator[tuple[float, object, Asked]]:
-        """Boxes that are as good as the goal, and wait for their programs.
-
-        Yields:
-            Share of the goal that the bound is, the box's node, and the question.
-        """
-        goal = self.limits[1]
-        for bound, _, node in self.nodes if self.share <= 1 else ():
-            open_ = node.solution is None and not node.kept.is_point
-            if goal and bound <= goal and node.learned and open_:
-                yield bound / goal, node, self._asked(bound, node)
 
     def _without(
         self, bound: int, node: _Node, enough: int | None, found: tuple[Box, float]
