@@ -32,9 +32,9 @@ HEAD = """# The price of a limit on the risk of running out of memory
 Written by `python -m benchmarks.search.risk`. Steps of the fastest plan within the
 default limit of 5 %, and within laxer ones, over that of the fastest plan whose
 predicted memory fits. *Won back* is by how much `planner tune` is expected to shorten
-the plan's step in at most five short runs, which show what fits: memory is drawn from
-the distribution of the risk, one factor for all plans of a job, and steps are as
-predicted.
+the step of the fastest plan within the limit in at most five short runs, which show
+what fits: memory is drawn from the distribution of the risk, one factor for all plans
+of a job, and steps are as predicted.
 
 | job | over plain optimum | its risk | the plan's | at 10 % | at 20 % | won back |
 |---|---|---|---|---|---|---|"""
@@ -74,7 +74,7 @@ def price_of(result: Result) -> float | None:
 
 
 def won_back(result: Result) -> float:
-    """Share of the plan's step that short runs of riskier plans are expected to save.
+    """Share of the step that short runs of riskier plans are expected to save.
 
     Args:
         result: Answer of a robust search with a plan. [-]
@@ -83,7 +83,9 @@ def won_back(result: Result) -> float:
         Mean over the factor by which memory is off, steps as predicted. [1]
     """
     assert result.fastest is not None
-    first = result.plans[0].estimate
+    first = min(
+        (plan.estimate for plan in result.plans), key=lambda one: one.step_time_s.value
+    )
     own = first.memory.oom_probability or 0.0
     plans = [Predicted("first", (first.step_time_s.value,), own)]
     for at, one in enumerate((*result.riskier, result.fastest)):

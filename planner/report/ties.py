@@ -12,7 +12,7 @@ from planner.specs.search import SearchSpec
 _SHOWN = 4
 """Unlisted plans that are named. [1]"""
 TRY = "whether one fits shows in its first steps: planner tune tries these, too"
-"""How to find out. [text]"""
+"""Sentence on short runs of riskier plans. [text]"""
 LEAST_SHOWN = 0.0005
 """Price that is shown as nothing below it. [1]"""
 

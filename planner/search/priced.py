@@ -14,7 +14,7 @@ BLOCK = 1024
 MOST_BLOCKS = 100
 """Blocks that are kept priced. [1]"""
 MOST_SHARED = 4096
-"""Meshes that are priced at once for all orders of the same pools. [1]"""
+"""Meshes that are priced at once for all orders of the same pools, ours. [1]"""
 
 
 def stage_costs(

@@ -35,7 +35,7 @@ MOST_DECIDING = 500
 MOST_MEANS = 40
 """Weighted means that are kept of one shape, the latest. [1]"""
 MOST_LATEST = 128
-"""Candidates whose own paths and programs are kept, the latest, at a MB each. [1]"""
+"""Candidates, the latest, whose paths and programs are kept, ours: a MB each. [1]"""
 
 
 Shape = tuple[object, ...]

@@ -7,9 +7,9 @@ from planner.search.solver.dual import WHOLE, Descent
 from planner.search.solver.program import LayerProgram
 
 TRIED = 8
-"""Stages at which a box is cut for a try. [1]"""
+"""Stages at which a box is cut for a try, ours. [1]"""
 LEAST_GAIN = 1e-7
-"""Share of a step that each side of a cut is taken to gain at least. [1]"""
+"""Share of a step that each side of a cut is taken to gain at least, ours. [1]"""
 
 
 def parted(box: Box, end: int, at: int, limit: int) -> Box:

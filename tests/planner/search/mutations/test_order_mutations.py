@@ -1,4 +1,4 @@
-"""What orders of the same pools share, broken once, is seen on a fleet of three."""
+"""A fleet of three shows each fault in the prices and limits that orders share."""
 
 from collections.abc import Callable
 from dataclasses import replace
