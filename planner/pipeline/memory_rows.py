@@ -84,29 +84,30 @@ class MemoryRows:
         return replace(self, rank=rank, working=working, weights=self.weights[:, rows])
 
     def blocks(self, counts: Counts) -> Ints:
-        """Memory of every row at a split.
+        """Memory of every row at a split, or at several.
 
         Args:
-            counts: Layers by stage, kind and menu entry. [1]
+            counts: Layers. [1], shape (..., stages, kinds, menu)
 
         Returns:
-            Memory. [block], shape (rows,)
+            Memory. [block], shape (..., rows)
         """
         held = self.by_chunk(self.sums(counts))
-        memory: Ints = np.einsum("rc->r", held) + self.at_work(counts)
+        memory: Ints = np.einsum("...rc->...r", held) + self.at_work(counts)
         return memory
 
     def sums(self, counts: Counts) -> Ints:
         """Sum every term over the layers and ends of each stage.
 
         Args:
-            counts: Layers by stage, kind and menu entry. [1]
+            counts: Layers. [1], shape (..., stages, kinds, menu)
 
         Returns:
-            Memory. [block], shape (stages, terms)
+            Memory. [block], shape (..., stages, terms)
         """
         terms = self.layers.shape[-1]
-        of_layers = counts.reshape(self.depth, -1) @ self.layers.reshape(-1, terms)
+        flat = counts.reshape(*counts.shape[:-2], -1)
+        of_layers = flat @ self.layers.reshape(-1, terms)
         sums: Ints = of_layers + self._ends_by_stage
         return sums
 
@@ -114,12 +115,13 @@ class MemoryRows:
         """Memory of every chunk, without the unit at work.
 
         Args:
-            terms: Memory of each stage by term. [block], shape (stages, terms)
+            terms: Memory of each stage by term. [block], shape (..., stages, terms)
 
         Returns:
-            Memory. [block], shape (rows, vpp)
+            Memory. [block], shape (..., rows, vpp)
         """
-        held: Ints = np.einsum("trc,trc->rc", self.weights, self._on_chunks(terms))
+        on_chunks = self._on_chunks(terms)
+        held: Ints = np.einsum("trc,...trc->...rc", self.weights, on_chunks)
         return held
 
     def by_term(self, counts: Counts) -> Ints:
@@ -136,34 +138,35 @@ class MemoryRows:
         return held
 
     def _on_chunks(self, terms: Ints) -> Ints:
-        """Terms of the stages on the chunks. [block], shape (terms, rows, vpp)."""
-        return np.take(terms.T[:, self.stages], self.rank, axis=1)
+        """Terms of stages on the chunks. [block], shape (..., terms, rows, vpp)."""
+        by_term = np.moveaxis(terms, -1, -2)
+        on_chunks: Ints = by_term[..., self.stages[self.rank]]
+        return on_chunks
 
     def at_work(self, counts: Counts) -> Ints:
         """Memory of the largest unit at work at a split.
 
         Args:
-            counts: Layers by stage, kind and menu entry. [1]
+            counts: Layers. [1], shape (..., stages, kinds, menu)
 
         Returns:
-            Memory. [block], shape (rows,)
+            Memory. [block], shape (..., rows)
         """
-        units = self.largest_layer(counts)
-        units[0] = max(units[0], self.ends_at_work[0])
-        units[-1] = max(units[-1], self.ends_at_work[1])
-        largest: Ints = units[self.working].max(axis=1)
+        units, ends = self.largest_layer(counts), [0, -1]
+        units[..., ends] = np.maximum(units[..., ends], self.ends_at_work)
+        largest: Ints = units[..., self.working].max(axis=-1)
         return largest
 
     def largest_layer(self, counts: Counts) -> Ints:
         """Memory of the largest layer at work on every stage, the ends left out.
 
         Args:
-            counts: Layers by stage, kind and menu entry. [1]
+            counts: Layers. [1], shape (..., stages, kinds, menu)
 
         Returns:
-            Memory. [block], shape (stages,)
+            Memory. [block], shape (..., stages)
         """
-        largest: Ints = np.where(counts > 0, self.layers_at_work, 0).max(axis=(1, 2))
+        largest: Ints = np.where(counts > 0, self.layers_at_work, 0).max(axis=(-2, -1))
         return largest
 
     @cached_property
@@ -259,14 +262,14 @@ def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
 
     Args:
         costs: The inner problem.
-        counts: Layers by stage, kind and menu entry. [1]
+        counts: Layers. [1], shape (..., stages, kinds, menu)
 
     Returns:
-        Memory. [block], shape (pp,)
+        Memory. [block], shape (..., pp)
     """
-    peaks = np.full(costs.pp, np.iinfo(np.int64).min)
+    peaks = np.full((*counts.shape[:-3], costs.pp), np.iinfo(np.int64).min)
     for rows in memory_rows(costs):
-        np.maximum.at(peaks, rows.rank, rows.blocks(counts))
+        np.maximum.at(peaks, (..., rows.rank), rows.blocks(counts))
     return peaks
 
 
@@ -301,7 +304,22 @@ def fits(costs: StageCosts, counts: Counts) -> bool:
     Returns:
         True if the split is admitted.
     """
-    return bool((rank_blocks(costs, counts) <= np.array(costs.budgets)).all())
+    return bool(which_fit(costs, counts))
+
+
+def which_fit(costs: StageCosts, splits: Counts) -> Mask:
+    """Tell for each of several splits if every rank stays within the budget.
+
+    Args:
+        costs: The inner problem.
+        splits: Layers. [1], shape (..., stages, kinds, menu)
+
+    Returns:
+        True for the splits that are admitted. shape (...)
+    """
+    within = rank_blocks(costs, splits) <= np.array(costs.budgets)
+    admitted: Mask = within.all(axis=-1)
+    return admitted
 
 
 def fullest_on(costs: StageCosts, moment: IdleMoment) -> Mask:

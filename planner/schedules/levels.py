@@ -7,6 +7,7 @@ faster one after the other, node by node.
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -34,7 +35,7 @@ class _Level(NamedTuple):
     second: Ints
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Levels:
     """Nodes of a graph, numbered by level so that a level is one array operation."""
 
@@ -74,8 +75,7 @@ class Levels:
         Yields:
             Paths that ``critical_path`` finds.
         """
-        first, second, lag, _ = self.table[1:].T
-        back = _Back(first.tolist(), second.tolist(), (lag * p2p).tolist())
+        back = _back(self, p2p)
         for case in np.ascontiguousarray(ends.T):
             numbers = back.traced(memoryview(case))
             yield _counted(graph, self.node[numbers])
@@ -97,6 +97,13 @@ class _Back(NamedTuple):
             here, there = first[at - 1], second[at - 1]
             at = there if ends[there] + lags[at - 1] > ends[here] else here
         return nodes[::-1]
+
+
+@lru_cache(maxsize=4)
+def _back(levels: Levels, p2p: int) -> _Back:
+    """The way back through a graph: many cases of one graph follow each other."""
+    first, second, lag, _ = levels.table[1:].T
+    return _Back(first.tolist(), second.tolist(), (lag * p2p).tolist())
 
 
 def _depths(graph: Graph) -> list[int]:

@@ -36,6 +36,11 @@ is as fast as asked for, so that no program of the box can rule it out. [1]
 A program of few paths stays where it is for long, while better and better points are
 met. Then it rises.
 """
+PATIENCE = 40
+"""Rounds of a box that do not end while its bound is no better than known, ours. [1]
+
+A box whose bound does not rise is cut in vain.
+"""
 WHOLE = 0.02
 """Distance from a whole number below which a count is not cut any more. [1]"""
 LATEST = 20
@@ -150,7 +155,7 @@ class Descent:
         self.centre: Points | None = None
         self.least = float("inf")
         self.solution: Solution | None = None
-        self.gave_up = False
+        self.gave_up, self.rounds = False, 0
         self.weights: list[float] = []
         self.proof: tuple[Linear, int] | None = None
         self.multipliers: tuple[list[Path], list[float]] = [], []
@@ -167,7 +172,7 @@ class Descent:
             A bound on every split in the box; 0 where the solver gave up. [ns]
         """
         bound, steps, gaps = 0, [0.0] * STALLED, [float("inf")] * STALLED
-        for _ in range(ROUNDS):
+        for self.rounds in range(ROUNDS):
             solved = None if self.cuts.stop.reached else self._solved()
             if solved is None:
                 self.gave_up = True
@@ -208,6 +213,8 @@ class Descent:
         self, steps: list[float], gaps: list[float], enough: int | None, known: int
     ) -> bool:
         """Tell if further rounds would hardly raise the bound."""
+        if self.patient and steps[-1] <= known and self.rounds < PATIENCE:
+            return False
         if self.patient and self.loads_are_whole:
             in_vain = enough is not None and self.least <= enough
             return gaps[-1] > gaps[0] * SHRUNK[in_vain]

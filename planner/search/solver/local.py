@@ -9,7 +9,7 @@ from planner.cost.meshes import Floats, Ints
 from planner.pipeline.duration_lines import DurationLines, Points
 from planner.pipeline.layer_kinds import kinds_per_stage
 from planner.pipeline.linear import Linear
-from planner.pipeline.memory_rows import fits
+from planner.pipeline.memory_rows import which_fit
 from planner.pipeline.splits import Counts, graph_of, stages_by_rank
 from planner.schedules.levels import critical_paths, makespans
 from planner.search.bounds.memory_bounds import most_layers
@@ -48,15 +48,30 @@ def fastest(costs: StageCosts, listed: Iterable[Counts]) -> Split | None:
     Returns:
         The first of the fastest, or none where no split fits.
     """
-    fitting = [
-        split for split in listed if in_class(costs, split) and fits(costs, split)
-    ]
-    if not fitting:
+    found = fitting(costs, list(listed))
+    if not found:
         return None
-    x = DurationLines.of(costs).at(np.array(fitting))
+    x = DurationLines.of(costs).at(np.array(found))
     steps = makespans(graph_of(costs), x, costs.p2p)
     best = int(steps.argmin())
-    return Split(int(steps[best]), fitting[best])
+    return Split(int(steps[best]), found[best])
+
+
+def fitting(costs: StageCosts, splits: Sequence[Counts]) -> list[Counts]:
+    """Splits in the class that fit the memory.
+
+    Args:
+        costs: The inner problem.
+        splits: Any splits.
+
+    Returns:
+        Those that are admitted, in the same order.
+    """
+    inside = [split for split in splits if in_class(costs, split)]
+    if not inside:
+        return []
+    admitted = which_fit(costs, np.array(inside))
+    return [split for split, one in zip(inside, admitted, strict=True) if one]
 
 
 class Descender:
@@ -82,7 +97,7 @@ class Descender:
         Returns:
             The best split met, or none where no start fits.
         """
-        here = self._step([split for split in starts if self._legal(split)])
+        here = self._step(self._legal(list(starts)))
         waited = 0
         while here is not None and waited < PATIENCE and not self.cuts.stop.reached:
             before = self.best
@@ -90,23 +105,24 @@ class Descender:
             waited = 0 if self.best is not before else waited + 1
         return self.best
 
-    def _legal(self, split: Counts) -> bool:
-        """Tell if a split is new, in the class, and fits."""
-        key = split.tobytes()
-        if key in self.seen:
-            return False
-        self.seen.add(key)
-        return in_class(self.costs, split) and fits(self.costs, split)
+    def _legal(self, splits: Sequence[Counts]) -> list[Counts]:
+        """Splits that are new, in the class, and fit."""
+        keys = {split.tobytes(): split for split in splits}
+        new = [split for key, split in keys.items() if key not in self.seen]
+        self.seen |= keys.keys()
+        return fitting(self.costs, new)
 
     def _step(self, splits: Sequence[Counts]) -> Split | None:
         """Simulate some splits; returns the best of them."""
         if not splits:
             return None
         x = self.cuts.durations.at(np.array(splits))
-        steps, paths = critical_paths(graph_of(self.costs), x, self.costs.p2p)
+        graph, p2p = graph_of(self.costs), self.costs.p2p
+        steps = makespans(graph, x, p2p)
         order = np.argsort(steps, kind="stable")
-        chosen = sorted({*range(min(LEARNED, len(paths))), *order[:LEARNED].tolist()})
-        self.lines += self.cuts.add([paths[index] for index in chosen])
+        chosen = sorted({*range(min(LEARNED, len(splits))), *order[:LEARNED].tolist()})
+        _, paths = critical_paths(graph, x[:, chosen], p2p)
+        self.lines += self.cuts.add(paths)
         first = int(order[0])
         found = Split(int(steps[first]), splits[first])
         if self.best is None or found.value < self.best.value:
@@ -119,11 +135,10 @@ class Descender:
         if not len(moved):
             return []
         lengths = _lengths(self.lines, moved)
-        found: list[Counts] = []
-        for index in np.argsort(lengths, kind="stable")[: 8 * TRIES].tolist():
-            if self._legal(moved[index]):
-                found.append(moved[index])
-            if len(found) == TRIES:
+        order, found = np.argsort(lengths, kind="stable")[: 8 * TRIES], list[Counts]()
+        for start in range(0, len(order), TRIES):
+            found += self._legal(moved[order[start : start + TRIES]])
+            if len(found) >= TRIES:
                 break
         return found
 

@@ -20,6 +20,7 @@ from planner.pipeline.memory_rows import (
     memory_rows,
     passing_rows,
     rank_blocks,
+    which_fit,
 )
 from planner.pipeline.splits import Counts, stages_by_rank
 from planner.schedules import SPLIT, V_SHAPED
@@ -72,6 +73,13 @@ def test_the_peak_of_a_rank_is_that_of_all_moments(costs: StageCosts) -> None:
     for split in some(costs):
         by_hand = [peak_of(costs, split, rank) for rank in range(costs.pp)]
         assert rank_blocks(costs, split).tolist() == by_hand
+
+
+@given(inner_problems())
+def test_splits_are_judged_together_as_one_by_one(costs: StageCosts) -> None:
+    listed = np.array(list(splits(costs))[:40])
+    judged = [fits(costs, split) for split in listed]
+    assert which_fit(costs, listed).tolist() == judged
 
 
 @given(inner_problems())
