@@ -267,10 +267,10 @@ def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
     Returns:
         Memory. [block], shape (..., pp)
     """
-    peaks = np.full((*counts.shape[:-3], costs.pp), np.iinfo(np.int64).min)
+    peaks = np.full((costs.pp, *counts.shape[:-3]), np.iinfo(np.int64).min)
     for rows in memory_rows(costs):
-        np.maximum.at(peaks, (..., rows.rank), rows.blocks(counts))
-    return peaks
+        np.maximum.at(peaks, rows.rank, np.moveaxis(rows.blocks(counts), -1, 0))
+    return np.moveaxis(peaks, 0, -1)
 
 
 def spared_blocks(costs: StageCosts, counts: Counts) -> Ints:
@@ -318,8 +318,7 @@ def which_fit(costs: StageCosts, splits: Counts) -> Mask:
         True for the splits that are admitted. shape (...)
     """
     within = rank_blocks(costs, splits) <= np.array(costs.budgets)
-    admitted: Mask = within.all(axis=-1)
-    return admitted
+    return np.asarray(within.all(axis=-1))
 
 
 def fullest_on(costs: StageCosts, moment: IdleMoment) -> Mask:

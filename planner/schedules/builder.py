@@ -1,18 +1,16 @@
 """The operations of a step as rows of a graph, added as soon as they can run."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any
+from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.schedules.fold import Fold
 from planner.schedules.operation import FORWARD, Op
 from planner.schedules.order import SPLIT, operations
 from planner.schedules.placement import placement
 from planner.schedules.slots import Slots
+from planner.schedules.walks import Ints, Rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,27 +21,26 @@ class Graph:
 
         end[i] = max(end[first[i]], end[second[i]] + lag[i] p2p) + x[slot[i]]
 
-    ``first[i]`` is on the node's own rank where the two differ. Entry ``i - 1``
-    of the tuples belongs to node i; row i of ``table`` (first, second, lag,
-    slot) to node i itself. ``streams`` names the nodes of every rank's
-    operations, in the order of ``orders``.
+    ``first[i]`` is on the node's own rank where the two differ. Row i of ``table``
+    (first, second, lag, slot) belongs to node i. ``streams`` names the nodes of every
+    rank's operations, in the order of ``orders``.
     """
 
     slots: Slots
     orders: tuple[tuple[Op, ...], ...]
     streams: tuple[tuple[int, ...], ...]
-    first: tuple[int, ...]
-    second: tuple[int, ...]
-    table: NDArray[np.int64]
-    lags: Callable[[tuple[int, int]], tuple[int, ...]]
-    """Function from (0, p2p) to the lag of every node but the source. [ns]"""
-    durations: Callable[[Sequence[int]], tuple[int, ...]]
-    """Function from x to the duration of every node but the source. [ns]"""
+    table: Ints
     fold: Fold | None = None
     """Block that makes this short step stand for a long one; None for a whole step."""
 
     def __len__(self) -> int:
         return len(self.table)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """Rows of a whole step, to be walked over; each duration counts once."""
+        times = np.ones((len(self), 1), dtype=np.int64)
+        return Rows(np.hstack([self.table, times]))
 
 
 class Builder:
@@ -98,17 +95,11 @@ class Builder:
         if not self.overlap_scatter:
             self._scatter_at_the_end()
         self._optimize()
-        table = np.array(self.rows, dtype=np.int64)
-        first, second, lag, slot = zip(*self.rows[1:], strict=True)
         return Graph(
             slots=self.slots,
             orders=self.orders,
             streams=tuple(map(tuple, self.streams)),
-            first=first,
-            second=second,
-            table=table,
-            lags=_picker(lag),
-            durations=_picker(slot),
+            table=np.array(self.rows, dtype=np.int64),
         )
 
     def _add(self, first: int, second: int, slot: int, lag: int = 0) -> int:
@@ -256,8 +247,3 @@ class Builder:
         for node in nodes[1:]:
             joined = self._add(joined, node, self.slots.zero)
         return joined
-
-
-def _picker(indices: tuple[int, ...]) -> Callable[[Any], tuple[int, ...]]:
-    """Make a function that picks these entries of a sequence, at C speed."""
-    return itemgetter(*indices)

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from planner.schedules.builder import Graph
 from planner.schedules.operation import Op
-from planner.schedules.steady import Steady, parts_of
+from planner.schedules.steady import CELLS, Steady, in_batches, parts_of
+from planner.schedules.walks import Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +50,6 @@ class Interval(NamedTuple):
 def end_times(graph: Graph, x: Sequence[int], p2p: int) -> list[int]:
     """End of every node, as early as its two predecessors allow.
 
-    In one pass, since predecessors come first::
-
-        end[i] = max(end[first[i]], end[second[i]] + lag[i] p2p) + x[slot[i]]
-
     Args:
         graph: The graph of a schedule. [graph]
         x: Durations by slot, see ``Slots``. [ns], shape (n_slots,)
@@ -65,17 +62,9 @@ def end_times(graph: Graph, x: Sequence[int], p2p: int) -> list[int]:
         ValueError: x has the wrong length, or its last entry is not 0; or the
             graph is folded.
     """
-    _check(graph, x)
     if graph.fold is not None:
         raise ValueError("a folded graph has no node for every operation")
-    ends = [0]
-    end = ends.append
-    for first, second, lag, duration in zip(
-        graph.first, graph.second, graph.lags((0, p2p)), graph.durations(x), strict=True
-    ):
-        here, there = ends[first], ends[second] + lag
-        # calling max() here would double the time of the loop
-        end((here if here >= there else there) + duration)  # noqa: FURB136
+    ends: list[int] = _ends(graph, _column(graph, x), p2p)[:, 0].tolist()
     return ends
 
 
@@ -93,9 +82,25 @@ def makespan(graph: Graph, x: Sequence[int], p2p: int) -> int:
     Raises:
         ValueError: x has the wrong length, or its last entry is not 0.
     """
-    if (steady := _steady(graph, x, p2p)) is not None:
-        return int(steady.spans[0])
-    return end_times(graph, x, p2p)[-1]
+    return int(makespans(graph, _column(graph, x), p2p)[0])
+
+
+def makespans(graph: Graph, x: Ints, p2p: int) -> Ints:
+    """Makespan of every case, as ``makespan`` has it.
+
+    Args:
+        graph: The graph of a schedule. [graph]
+        x: Durations by slot and case. [ns], shape (n_slots, cases)
+        p2p: One transfer between neighbouring ranks. [ns]
+
+    Returns:
+        Times of the steps. [ns], shape (cases,)
+    """
+    if graph.fold is not None:
+        parts = [steady.spans for steady in in_batches(graph, graph.fold, x, p2p)]
+    else:
+        parts = [ends[-1] for ends in _blocks(graph, x, p2p)]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
 
 
 def critical_path(graph: Graph, x: Sequence[int], p2p: int) -> Path:
@@ -114,10 +119,30 @@ def critical_path(graph: Graph, x: Sequence[int], p2p: int) -> Path:
     Raises:
         ValueError: x has the wrong length, or its last entry is not 0.
     """
-    if (steady := _steady(graph, x, p2p)) is not None:
-        return folded_path(steady, 0)
-    ends = end_times(graph, x, p2p)
-    return _path(graph, _trace_back(_waited_for(graph, ends, p2p), len(ends) - 1))
+    return critical_paths(graph, _column(graph, x), p2p)[1][0]
+
+
+def critical_paths(graph: Graph, x: Ints, p2p: int) -> tuple[Ints, list[Path]]:
+    """Makespan and critical path of every case.
+
+    Args:
+        graph: The graph of a schedule. [graph]
+        x: Durations by slot and case. [ns], shape (n_slots, cases)
+        p2p: One transfer between neighbouring ranks. [ns]
+
+    Returns:
+        Times of the steps [ns], shape (cases,), and as many paths.
+    """
+    spans, paths = [np.zeros(0, dtype=np.int64)], list[Path]()
+    if graph.fold is not None:
+        for steady in in_batches(graph, graph.fold, x, p2p):
+            spans.append(steady.spans)
+            paths += [_as_path(steady.way(case)) for case in range(steady.cases)]
+        return np.concatenate(spans), paths
+    for ends in _blocks(graph, x, p2p):
+        spans.append(ends[-1])
+        paths += [_path_to_the_end(graph, case, p2p) for case in ends.T]
+    return np.concatenate(spans), paths
 
 
 def rank_paths(graph: Graph, x: Sequence[int], p2p: int) -> list[Path]:
@@ -138,7 +163,8 @@ def rank_paths(graph: Graph, x: Sequence[int], p2p: int) -> list[Path]:
     Raises:
         ValueError: x has the wrong length, or its last entry is not 0.
     """
-    if (steady := _steady(graph, x, p2p)) is not None:
+    if graph.fold is not None:
+        steady = Steady(parts_of(graph, graph.fold), _column(graph, x), p2p)
         return list(_folded_rank_paths(graph, steady))
     ends = end_times(graph, x, p2p)
     before, after = _waited_for(graph, ends, p2p), _successors(graph, x, p2p)
@@ -214,10 +240,10 @@ def compute_times(
     Leaves out where inside a first forward the rank waits for parameters: the wait
     is drawn after the forward.
     """
-    ends, durations = end_times(graph, x, p2p), graph.durations(x)
+    ends, slots = end_times(graph, x, p2p), graph.table[:, 3].tolist()
     return tuple(
         tuple(
-            Interval(op, ends[node] - durations[node - 1], ends[node])
+            Interval(op, ends[node] - x[slots[node]], ends[node])
             for op, node in zip(order, nodes, strict=True)
         )
         for order, nodes in zip(graph.orders, graph.streams, strict=True)
@@ -235,26 +261,31 @@ def _check(graph: Graph, x: Sequence[int]) -> None:
         raise ValueError(f"the last entry of x must be 0, not {x[graph.slots.zero]}")
 
 
-def _steady(graph: Graph, x: Sequence[int], p2p: int) -> Steady | None:
-    """Run a folded step; None where the graph has every operation."""
+def _column(graph: Graph, x: Sequence[int]) -> Ints:
+    """Durations of one case, checked. [ns], shape (n_slots, 1)."""
     _check(graph, x)
-    if graph.fold is None:
-        return None
-    column = np.array(x, dtype=np.int64)[:, None]
-    return Steady(parts_of(graph, graph.fold), column, p2p)
+    return np.array(x, dtype=np.int64)[:, None]
 
 
-def folded_path(steady: Steady, case: int) -> Path:
-    """Critical path of a case of a folded step.
+def _ends(graph: Graph, x: Ints, p2p: int) -> Ints:
+    """Ends of every node of a whole step. [ns], shape (nodes, cases)."""
+    source = np.zeros((1, 1, x.shape[1]), dtype=np.int64)
+    ends: Ints = graph.rows.ends(x, p2p, source)[:, 0]
+    return ends
 
-    Args:
-        steady: The step of several cases.
-        case: Index of the case. [1]
 
-    Returns:
-        A path of the whole step; its length is the makespan.
-    """
-    return _as_path(steady.way(case))
+def _blocks(graph: Graph, x: Ints, p2p: int) -> Iterator[Ints]:
+    """Ends of as many cases at a time as memory allows."""
+    each = max(1, CELLS // len(graph))
+    for start in range(0, x.shape[1], each):
+        yield _ends(graph, x[:, start : start + each], p2p)
+
+
+def _path_to_the_end(graph: Graph, ends: Ints, p2p: int) -> Path:
+    """Path that the last node waited for."""
+    found = np.zeros(graph.slots.n_slots + 1, dtype=np.int64)
+    graph.rows.back(ends, p2p, len(graph) - 1, found)
+    return _as_path(found)
 
 
 def _folded_rank_paths(graph: Graph, steady: Steady) -> Iterator[Path]:
@@ -293,14 +324,12 @@ def _trace_back(before: Sequence[int], node: int) -> list[int]:
 
 def _successors(graph: Graph, x: Sequence[int], p2p: int) -> list[int]:
     """Find for every node the successor on its longest path to the end."""
+    rows = graph.table.tolist()
     tails, after = [-1] * len(graph), [0] * len(graph)
     tails[-1] = 0
-    columns = (graph.first, graph.second, graph.lags((0, p2p)), graph.durations(x))
-    backwards = zip(*(column[::-1] for column in columns), strict=True)
-    node = len(graph)
-    for first, second, lag, duration in backwards:
-        node -= 1
-        reach = tails[node] + duration
+    for node in range(len(graph) - 1, 0, -1):
+        first, second, lag, slot = rows[node]
+        reach, lag = tails[node] + x[slot], lag * p2p
         if reach >= tails[first]:
             tails[first], after[first] = reach, node
         if reach + lag > tails[second]:

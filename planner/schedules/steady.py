@@ -2,17 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.schedules.builder import Graph
 from planner.schedules.fold import Fold, squarings
-
-Ints = NDArray[np.int64]
+from planner.schedules.walks import Ints, Rows
 
 NEVER = -(2**62)
 """Length of a path that does not exist; two of them still are an int64. [ns]"""
@@ -20,31 +16,9 @@ CELLS = 1 << 22
 """Lengths of paths that are held at once, over all cases. [1]"""
 
 
-class _Level(NamedTuple):
-    """Nodes that wait for earlier levels alone."""
-
-    nodes: Ints
-    first: Ints
-    second: Ints
-    lag: Ints
-    slot: Ints
-    times: Ints
-
-    @classmethod
-    def of(cls, nodes: Ints, rows: Ints) -> "_Level":
-        """Take the columns of some rows; lag and times beside starts and cases."""
-        first, second, lag, slot, times = rows.T
-        return cls(nodes, first, second, lag[:, None, None], slot, times[:, None, None])
-
-
 @dataclass(frozen=True, eq=False)
-class Part:
+class Part(Rows):
     """Rows of a graph behind a cut; its inputs are the source, then the cut."""
-
-    rows: Ints
-    """First, second, lag, slot, times; the inputs have none. [1], shape (nodes, 5)"""
-    inputs: int
-    """Number of inputs: source and cut. [1]"""
 
     @classmethod
     def of(cls, graph: Graph, fold: Fold, start: int, stop: int, cut: Ints) -> "Part":
@@ -68,57 +42,6 @@ class Part:
         none = np.zeros((1 + len(cut), 5), dtype=np.int64)
         return cls(np.concatenate([none, np.hstack(columns)]), 1 + len(cut))
 
-    @cached_property
-    def levels(self) -> tuple[_Level, ...]:
-        """The nodes by level, each of them one array operation."""
-        depths = [0] * self.inputs
-        for first, second in self.rows[self.inputs :, :2].tolist():
-            depths.append(1 + max(depths[first], depths[second]))
-        depth = np.array(depths)
-        node = np.argsort(depth, kind="stable")
-        edges = np.searchsorted(depth[node], np.arange(1, depth.max() + 2))
-        return tuple(
-            _Level.of(nodes, self.rows[nodes]) for nodes in np.split(node, edges)[1:-1]
-        )
-
-    def ends(self, x: Ints, p2p: int, start: Ints) -> Ints:
-        """Find when each node ends, for every start of the inputs.
-
-        Args:
-            x: Durations by slot and case. [ns], shape (n_slots, cases)
-            p2p: One transfer between neighbouring ranks. [ns]
-            start: Ends of the inputs. [ns], shape (inputs, starts, cases)
-
-        Returns:
-            Ends. [ns], shape (nodes, starts, cases)
-        """
-        ends = np.empty((len(self.rows), *start.shape[1:]), dtype=np.int64)
-        ends[: self.inputs] = start
-        for nodes, first, second, lag, slot, times in self.levels:
-            here = np.maximum(ends[first], ends[second] + lag * p2p)
-            ends[nodes] = here + x[slot][:, None] * times
-        return ends
-
-    def trace(self, ends: list[int], p2p: int, node: int, found: Ints) -> int:
-        """Follow what a node waited for back to an input, and count the way.
-
-        Args:
-            ends: Ends of all nodes, of one start and case. [ns]
-            p2p: One transfer between neighbouring ranks. [ns]
-            node: Node to begin from. [1]
-            found: Takes in slots, then transfers, of the way. [1]
-
-        Returns:
-            The input. [1]
-        """
-        while node >= self.inputs:
-            first, second, lag, slot, times = self.rows[node].tolist()
-            found[slot] += times
-            later = int(ends[second] + lag * p2p > ends[first])
-            found[-1] += lag * later
-            node = second if later else first
-        return node
-
     def onward(self, x: Ints, p2p: int) -> Ints:
         """Count the longest path from each node, itself left out, to the last.
 
@@ -129,12 +52,12 @@ class Part:
         Returns:
             Slots, then transfers. [1], shape (nodes, n_slots + 1)
         """
-        durations = (x[self.rows[:, 3]] * self.rows[:, 4]).tolist()
-        longest = [-1] * len(self.rows)
+        durations = (x[self.table[:, 3]] * self.table[:, 4]).tolist()
+        longest = [-1] * len(self.table)
         longest[-1] = 0
-        found = np.zeros((len(self.rows), len(x) + 1), dtype=np.int64)
-        for node in range(len(self.rows) - 1, self.inputs - 1, -1):
-            first, second, lag, slot, times = self.rows[node].tolist()
+        found = np.zeros((len(self.table), len(x) + 1), dtype=np.int64)
+        for node in range(len(self.table) - 1, self.inputs - 1, -1):
+            first, second, lag, slot, times = self.table[node].tolist()
             reach = longest[node] + durations[node]
             for before, way in ((first, 0), (second, lag)):
                 if reach + way * p2p > longest[before]:
@@ -284,8 +207,8 @@ class _Walk:
     def back(self, node: int) -> Ints:
         """Count from a node of the tail to the source."""
         steady, p2p, found = self.steady, self.steady.p2p, self.none()
-        ends = steady.tail[:, 0, self.case].tolist()
-        at = self.parts.tail.trace(ends, p2p, node, found) - 1
+        ends = steady.tail[:, 0, self.case]
+        at = self.parts.tail.back(ends, p2p, node, found) - 1
         for index in range(len(steady.steps))[::-1]:
             bit = steady.steps[index]
             before = _best(
@@ -295,8 +218,8 @@ class _Walk:
             )
             found += self.through(bit, at, before)
             at = before
-        ends = steady.head[:, 0, self.case].tolist()
-        self.parts.head.trace(ends, p2p, int(self.parts.head_out[at]), found)
+        ends = steady.head[:, 0, self.case]
+        self.parts.head.back(ends, p2p, int(self.parts.head_out[at]), found)
         return found
 
     def none(self) -> Ints:
@@ -318,8 +241,8 @@ class _Walk:
 
     def _block(self, _: int, to: int, start: int) -> Ints:
         found, block = self.none(), self.parts.block
-        ends = self.steady.block[:, start, self.case].tolist()
-        block.trace(ends, self.steady.p2p, int(self.parts.out[to]), found)
+        ends = self.steady.block[:, start, self.case]
+        block.back(ends, self.steady.p2p, int(self.parts.out[to]), found)
         return found
 
 
@@ -344,8 +267,8 @@ def in_batches(graph: Graph, fold: Fold, x: Ints, p2p: int) -> Iterator[Steady]:
     """
     parts = parts_of(graph, fold)
     cut, most = len(parts.out), squarings(len(parts.out), parts.repeats)
-    cells = len(parts.block.rows) * cut + (most + 2) * cut * cut
-    cells += len(parts.head.rows) + len(parts.tail.rows)
+    cells = len(parts.block.table) * cut + (most + 2) * cut * cut
+    cells += len(parts.head.table) + len(parts.tail.table)
     each = max(1, CELLS // cells)
     for start in range(0, x.shape[1], each):
         yield Steady(parts, x[:, start : start + each], p2p)

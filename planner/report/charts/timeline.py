@@ -168,7 +168,7 @@ class _Step:
         self.place: Placement = place_of(costs)
         x = durations(costs, stage_vectors(costs, priced.counts))
         self.ends = end_times(self.graph, x, costs.p2p)
-        self.took = (0, *self.graph.durations(x))
+        self.took = [x[slot] for slot in self.graph.table[:, 3].tolist()]
         self.p2p = costs.p2p
 
     def spans(self) -> Iterator[Span]:

@@ -8,8 +8,7 @@ from planner.cost.meshes import Floats
 from planner.pipeline.duration_lines import DurationLines, Points
 from planner.pipeline.linear import Linear, path_lines
 from planner.pipeline.splits import graph_of, stages_by_rank
-from planner.schedules.levels import critical_paths
-from planner.schedules.simulator import Path
+from planner.schedules.simulator import Path, critical_paths
 from planner.search.bounds.bounds import Relaxation
 from planner.search.bounds.boxes import Box
 from planner.search.bounds.paths import ShapePaths

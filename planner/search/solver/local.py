@@ -11,7 +11,7 @@ from planner.pipeline.layer_kinds import kinds_per_stage
 from planner.pipeline.linear import Linear
 from planner.pipeline.memory_rows import which_fit
 from planner.pipeline.splits import Counts, graph_of, stages_by_rank
-from planner.schedules.levels import critical_paths, makespans
+from planner.schedules.simulator import critical_paths, makespans
 from planner.search.bounds.memory_bounds import most_layers
 from planner.search.bounds.paths import in_class
 from planner.search.solver.dual import Cuts
@@ -137,7 +137,7 @@ class Descender:
         lengths = _lengths(self.lines, moved)
         order, found = np.argsort(lengths, kind="stable")[: 8 * TRIES], list[Counts]()
         for start in range(0, len(order), TRIES):
-            found += self._legal(moved[order[start : start + TRIES]])
+            found += self._legal(list(moved[order[start : start + TRIES]]))
             if len(found) >= TRIES:
                 break
         return found

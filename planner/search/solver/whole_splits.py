@@ -9,8 +9,7 @@ from ortools.sat.python import cp_model as cp
 from planner.pipeline.linear import Linear, path_lines
 from planner.pipeline.memory_rows import fits
 from planner.pipeline.splits import Counts, graph_of, stages_by_rank
-from planner.schedules.levels import critical_paths
-from planner.schedules.simulator import Path
+from planner.schedules.simulator import Path, critical_paths
 from planner.search.bounds.boxes import Box
 from planner.search.solver.constraints import Constraints
 from planner.search.solver.dual import Cuts

@@ -26,7 +26,7 @@ from planner.schedules import (
 from planner.schedules import graph as graph_module
 from planner.schedules import inflight as inflight_module
 from planner.schedules.fold import folds, pays, short_step, squarings
-from planner.schedules.levels import critical_paths, makespans
+from planner.schedules.simulator import critical_paths, makespans
 
 FOLDED = [name for name in SCHEDULES if name != "gpipe"]
 

@@ -3,29 +3,29 @@
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_simulator import Case, cases
 
-from planner.schedules import critical_path, makespan
-from planner.schedules import levels as levels_module
-from planner.schedules.levels import critical_paths, levels_of, makespans
+from planner.schedules import critical_path, makespan, simulator, walks
+from planner.schedules.simulator import critical_paths, makespans
 
 
 @given(
     case=cases(),
     seed=st.integers(0, 5),
     cells=st.sampled_from([1, 64, 1 << 22]),
-    alone=st.sampled_from([0, levels_module.ALONE]),
+    pays=st.sampled_from([-1, 1 << 62]),
 )
 def test_every_case_has_the_step_and_the_path_that_it_has_alone(
-    case: Case, seed: int, cells: int, alone: int
+    case: Case, seed: int, cells: int, pays: int
 ) -> None:
-    """By level, in blocks of any size, and node by node."""
+    """In blocks of any size; compiled, and as Python runs them."""
     graph, rng = case.graph(), np.random.default_rng(seed)
     x = np.stack([rng.permutation(case.x[:-1]) for _ in range(3)], axis=1)
     x = np.concatenate([x, np.zeros((1, 3), dtype=np.int64)])
-    with patch.multiple(levels_module, CELLS=cells, ALONE=alone):
+    with patch.object(simulator, "CELLS", cells), patch.object(walks, "PAYS", pays):
         steps, paths = critical_paths(graph, x, case.p2p)
         assert makespans(graph, x, case.p2p).tolist() == steps.tolist()
     for one, step, path in zip(x.T.tolist(), steps.tolist(), paths, strict=True):
@@ -42,12 +42,13 @@ def test_no_cases_take_no_time(case: Case) -> None:
     assert len(steps) == len(paths) == len(makespans(graph, none, case.p2p)) == 0
 
 
-@given(cases())
-def test_a_node_lies_above_what_it_waits_for(case: Case) -> None:
-    graph = case.graph()
-    levels = levels_of(graph)
-    assert sorted(levels.node.tolist()) == list(range(len(graph)))
-    covered = [i for level in levels.levels for i in range(level.start, level.stop)]
-    assert covered == list(range(1, len(graph)))
-    for level in levels.levels:
-        assert max(level.first.max(), level.second.max()) < level.start
+def test_loops_are_compiled_once_there_is_much_to_walk() -> None:
+    pytest.importorskip("numba")
+    work = walks._Work()
+    assert not work.loops(walks.PAYS).compiled
+    assert work.loops(1).compiled
+
+
+def test_without_numba_python_walks_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "numba", None)
+    assert walks.compiled.__wrapped__() is walks.PLAIN
