@@ -108,7 +108,7 @@ PLAIN = _Loops(forwards, backwards, compiled=False)
 
 @cache
 def compiled() -> _Loops:
-    """Compile both loops; found once a process, and kept on disk.
+    """Compile both loops; found once a process, and kept on disk where that can be.
 
     Returns:
         The compiled loops; those of Python where numba is not installed.
@@ -117,8 +117,12 @@ def compiled() -> _Loops:
         import numba  # noqa: PLC0415
     except ImportError:
         return PLAIN
-    made = numba.njit(cache=True)
-    return _Loops(made(forwards), made(backwards), compiled=True)
+    loops = forwards, backwards
+    try:
+        made = [numba.njit(cache=True)(loop) for loop in loops]
+    except RuntimeError:  # no folder to keep them in
+        made = [numba.njit(loop) for loop in loops]
+    return _Loops(made[0], made[1], compiled=True)
 
 
 class _Work:

@@ -1,5 +1,7 @@
 """Many steps at once have the ends and the paths that each has alone."""
 
+import sys
+from collections.abc import Callable
 from unittest.mock import patch
 
 import numpy as np
@@ -10,6 +12,8 @@ from test_simulator import Case, cases
 
 from planner.schedules import critical_path, makespan, simulator, walks
 from planner.schedules.simulator import critical_paths, makespans
+
+Loop = Callable[..., object]
 
 
 @given(
@@ -50,5 +54,19 @@ def test_loops_are_compiled_once_there_is_much_to_walk() -> None:
 
 
 def test_without_numba_python_walks_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "numba", None)
+    monkeypatch.setitem(sys.modules, "numba", None)
     assert walks.compiled.__wrapped__() is walks.PLAIN
+
+
+def test_loops_are_compiled_anew_where_no_folder_can_keep_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numba = pytest.importorskip("numba")
+
+    def njit(loop: Loop | None = None, *, cache: bool = False) -> Loop:
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return numba.njit(loop)
+
+    monkeypatch.setattr(numba, "njit", njit)
+    assert walks.compiled.__wrapped__().compiled
