@@ -113,6 +113,12 @@ class Pricing(Workload):
         """Tell if the pipeline passes through several pools."""
         return len(self.stage_pools) > 1
 
+    @property
+    def makers(self) -> tuple[str, ...]:
+        """Makers of the GPUs that host stages, each once. [text]."""
+        gpus = (part.topology.cluster.gpu for part in self.parts)
+        return tuple(dict.fromkeys(gpu.vendor for gpu in gpus))
+
     def hosted_by(self, names: Sequence[str]) -> Self:
         """Job on some pools of its fleet.
 

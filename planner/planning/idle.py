@@ -35,6 +35,8 @@ def why_idle(
         return ()
     idle = idle_words(workload, layout)
     said = f"Uses {layout.gpus:,} of {there:,} GPUs in service, {idle}: "
+    if len({pool.topology.cluster.gpu.vendor for pool in workload.pools}) > 1:
+        said += "no library of collectives joins GPUs of two makers; "
     return (said + _against(outcomes, layout.gpus, proven=proven) + ".",)
 
 

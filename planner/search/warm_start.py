@@ -35,7 +35,8 @@ def parts_of(workloads: Sequence[Pricing]) -> tuple[Pricing, ...]:
     """
     mixed = [workload for workload in workloads if workload.mixed]
     if mixed:
-        return tuple(map(in_default_space, nsmallest(MOST, mixed, key=step_floor)))
+        alike = (workload for workload in mixed if len(workload.makers) == 1)
+        return tuple(map(in_default_space, nsmallest(MOST, alike, key=step_floor)))
     full = [
         workload
         for workload in workloads

@@ -182,6 +182,10 @@ class Enumerator:
 
     def _shapes(self) -> list[Shape]:
         """Shapes of the space: those that fill the fleet, or smaller ones too."""
+        if len(self.workload.makers) > 1:
+            # NCCL joins NVIDIA's GPUs alone, RCCL AMD's, HCCL Intel's.
+            self.removed["no collectives between GPUs of two makers"] += 1
+            return []
         if self.workload.mixed:
             return list(PoolShapes(self.workload, self._axis()).shapes())
         if may_idle(self.workload) or not self._fills():
