@@ -115,7 +115,10 @@ class Pricing(Workload):
 
     @property
     def makers(self) -> tuple[str, ...]:
-        """Makers of the GPUs that host stages, each once. [text]."""
+        """Makers of the GPUs that host stages, each once. [text].
+
+        NCCL joins NVIDIA's GPUs alone, RCCL AMD's, HCCL Intel's.
+        """
         gpus = (part.topology.cluster.gpu for part in self.parts)
         return tuple(dict.fromkeys(gpu.vendor for gpu in gpus))
 

@@ -49,7 +49,9 @@ def _against(outcomes: Sequence[SearchOutcome], used: int, *, proven: bool) -> s
     whole = declared[there]
     more = sum(count for gpus, count in declared.items() if gpus > used)
     if not more:
-        return "no legal layout of the space uses more"
+        unseen = any(outcome.unseen for outcome in outcomes)
+        known = "that was seen" if unseen else "of the space"
+        return f"no legal layout {known} uses more"
     full = f"{whole:,} of them all" if whole else "none of them all"
     better = BETTER[outcomes[0].workload.aim.name]
     verdict = f"none is {better}" if proven else f"none found is {better}"
