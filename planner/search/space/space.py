@@ -18,9 +18,11 @@ from planner.search.space.declared import Space
 from planner.search.space.experts import ExpertDegrees
 from planner.search.space.fleet import (
     Axis,
+    PoolShapes,
     Shape,
     SmallerFleets,
     divisors,
+    keeps_to_pools,
     may_idle,
     whole_shapes,
 )
@@ -28,7 +30,6 @@ from planner.search.space.formats import NarrowGradients, Shards
 from planner.search.space.incompatible_pairs import clash_of
 from planner.search.space.listing import PP_COLUMN, Listing, packed
 from planner.search.space.menus import offered, searched
-from planner.search.space.pools import PoolShapes, keeps_to_pools
 from planner.search.space.schedules import NO_RECOMPUTE, chunk_counts
 from planner.search.space.switches import keeps_full
 from planner.search.stop import Stop

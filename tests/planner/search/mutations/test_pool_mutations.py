@@ -12,9 +12,8 @@ from planner.cost.table.mixed import MixedTable
 from planner.job import variants
 from planner.search.bounds import columns
 from planner.search.bounds import pool_bounds as pools
-from planner.search.space import pools as pools_of_space
-from planner.search.space import space
-from planner.search.space.pools import PoolShapes
+from planner.search.space import fleet, space
+from planner.search.space.fleet import PoolShapes
 from planner.search.space.space import Enumerator
 
 Break = Callable[[Any], Any]
@@ -99,7 +98,7 @@ MUTATIONS: dict[str, tuple[Any, str, Break]] = {
     "pools of two makers joined": (Pricing, "makers", one_maker),
     "a number of stages lost": (PoolShapes, "_ranks", but_last),
     "degrees that do not divide": (space, "keeps_to_pools", always(value=True)),
-    "heads that do not divide": (pools_of_space, "heads_divide", always(value=False)),
+    "heads that do not divide": (fleet, "heads_divide", always(value=False)),
     "data ranks around pools": (Enumerator, "_orders", any_order),
     "ranks on the wrong pool": (MixedTable, "stage_costs", turned),
     "borders cost nothing": (MixedTable, "stage_costs", no_border),

@@ -17,8 +17,7 @@ from planner.cost.pricing import Pricing
 from planner.cost.workload import Pool
 from planner.planning.optimize import optimize
 from planner.search.emptiness import has_legal
-from planner.search.space.fleet import arrangements
-from planner.search.space.pools import dealt_out
+from planner.search.space.fleet import arrangements, dealt_out
 from planner.search.space.space import Enumerator
 from planner.search.stop import OUT_OF_TIME, Stop, StoppedError, after
 from planner.specs.search import SearchSpec

@@ -21,7 +21,7 @@ ALLOWED = {
     "planner/evidence/rows/skeleton.py": "fields that the author of a row has to state",
     "planner/frameworks/deepspeed/limits.py": "pairs that DeepSpeed has only apart",
     "planner/frameworks/accelerate/launch/degrees.py": "plain data parallelism",
-    "planner/search/space/pools.py": "axes of pairs that a framework has only apart",
+    "planner/search/space/fleet.py": "axes of pairs that a framework has only apart",
     "planner/search/incumbents.py": "columns of a mesh",
     "planner/tuning/readings.py": "degrees that a log states",
     "planner/verify/legality.py": "the verifier states every rule anew",
