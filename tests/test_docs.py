@@ -67,6 +67,12 @@ def test_help_lists_every_command_and_the_exit_codes() -> None:
         assert code in text
 
 
+def test_no_block_of_commands_is_taken_for_text() -> None:
+    marked = [page.read_text().count("\n```console\n") for page in PAGES]
+    read = [sum(b.language == "console" for b in blocks(page)) for page in PAGES]
+    assert read == marked
+
+
 @pytest.mark.parametrize("block", RUN)
 def test_a_page_shows_what_its_commands_print(
     block: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, rewriting: bool
