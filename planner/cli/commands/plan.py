@@ -268,5 +268,5 @@ def _require_plan(result: Result, stop: Stop, time_limit: float) -> None:
     option = "--memory-limit" if stop.why == OUT_OF_MEMORY else "--time-limit"
     raise TimeLimitError(
         f"{ends.get(stop.why, f'no plan within {time_limit:g} s')}, and none ruled "
-        f"out; give more {option} or limit the space under search:"
+        f"out; give more {option} or limit the space, as --set search.tp=8"
     )
