@@ -12,8 +12,8 @@ from rewritten_blocks import output, rewrite
 from shown_commands import PAGES, ROOT, Shown, blocks, shows
 from typer.testing import CliRunner
 
+from benchmarks.accuracy import quoted
 from benchmarks.accuracy.contact_report import contacts, group_bands, held_rows
-from benchmarks.accuracy.ledger import memory_peaks, step_times, versions
 from docs.generate.tables import TABLES
 from planner import errors
 from planner.cli import app
@@ -35,8 +35,8 @@ PATIENT = {
     name: ["--time-limit", "600"] for name in ("plan", "explain", "size", "diff")
 }
 """Options that keep an answer the same on a busy machine, by command. [text]"""
-FIRST_CONTACT = versions()[-1]
-"""Version whose first contact the pages quote. [text]"""
+FIGURES = quoted.figures()
+"""Figures of accuracy that the pages quote, by name. [text]"""
 README_LINES = 200
 """Most lines of the README. [1]"""
 LINK = re.compile(r"\[[^\]]*\]\(([^)#\s:]*)(#[^)\s]*)?\)")
@@ -65,6 +65,12 @@ def test_help_lists_every_command_and_the_exit_codes() -> None:
     assert [name for name in NAMES if name not in text] == []
     for code in ("0 success", "2 bad input", "3 proven infeasible", "4 time limit"):
         assert code in text
+
+
+def test_no_block_of_commands_is_taken_for_text() -> None:
+    marked = [page.read_text().count("\n```console\n") for page in PAGES]
+    read = [sum(b.language == "console" for b in blocks(page)) for page in PAGES]
+    assert read == marked
 
 
 @pytest.mark.parametrize("block", RUN)
@@ -251,40 +257,27 @@ def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= README_LINES
 
 
-def at_first_contact(page: str) -> list[str]:
-    """Cells of the table of first contact, as the ledger has them."""
-    cells = []
-    for contact, name in (
-        (step_times(FIRST_CONTACT), "step time"),
-        (memory_peaks(FIRST_CONTACT), "memory peak"),
-    ):
-        error, covered = (f"{100 * x:.1f} %" for x in (contact.error, contact.covered))
-        runs = f"{name}, {contact.values} runs of {contact.sources} sources"
-        assert f"| {runs} | {error} | {covered} |" in page
-        cells += [error, covered]
-    return cells
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/accuracy.md"])
-def test_figures_of_accuracy_are_those_of_the_report(page: str) -> None:
-    """Every percentage of the page stands in the report that the benchmark writes."""
+@pytest.mark.parametrize("page", quoted.sentences())
+def test_figures_of_accuracy_are_those_of_the_results(page: str) -> None:
+    """Each stands in a sentence that names its cell; the benchmark writes them all."""
     text = (ROOT / page).read_text()
-    report = (ROOT / "benchmarks" / "accuracy" / "README.md").read_text()
-    figures = set(re.findall(r"-?\d+\.\d %", text)) - set(at_first_contact(text))
-    assert len(figures) >= 5
-    assert sorted(each for each in figures if each not in report) == []
-    ran = re.search(
-        r"Of (\d+) rows that ran, (\d+) are called `oom` and (\d+) `at-risk`", report
-    )
-    sweeps = re.search(
-        r"leave-one-source-out, over sweeps \| \d+ \| [^|]* \| (0\.\d\d) \|", report
-    )
-    assert ran
-    assert sweeps
-    assert re.search(rf"of {int(ran[1]):,}\b", text, re.IGNORECASE)
-    assert f"{ran[3]} are called" in text
-    assert "Kendall's tau" in text
-    assert sweeps[1] in text
+    assert quoted.page(page, FIGURES) == text
+    for sentence in quoted.sentences()[page]:
+        (place,) = quoted.places(text, sentence)
+        text = text.replace(place[0], "")
+    assert re.findall(r"[-+]?\d+\.\d\s%", text) == []
+
+
+def test_a_figure_of_another_cell_is_not_taken_for_the_sentence_s() -> None:
+    """The campaigns' median, in place of the publications', is in the report, too."""
+    sentence = "leave one publication out | {source.median} | {source.p90} |"
+    right = "| leave one publication out | 7.6 % | 15.0 % |"
+    known = {"source.median": "7.6 %", "source.p90": "15.0 %"}
+    wrong = right.replace("7.6", "7.8")
+    assert quoted.quoted(right, sentence, known) == right
+    assert quoted.quoted(wrong, sentence, known) == right
+    with pytest.raises(ValueError, match="0 times"):
+        quoted.quoted("another page", sentence, known)
 
 
 def test_the_report_leads_with_first_contact_as_the_ledger_has_it() -> None:

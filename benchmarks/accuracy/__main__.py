@@ -2,8 +2,8 @@
 
 Writes the constants, intervals, records and the error of comparisons that ship with
 the package. Here it writes the results of every row (``results.csv``), the figures
-(``results.json``) and the report (``README.md``). ``--check`` writes nothing but prints
-the report.
+(``results.json``) and the report (``README.md``), and the figures that other pages
+quote into these. ``--check`` writes nothing but prints the report.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from pathlib import Path
 import yaml
 
 import planner.frameworks
+from benchmarks.accuracy import quoted
 from benchmarks.accuracy.intervals import ship as ship_intervals
 from benchmarks.accuracy.report import report
 from benchmarks.accuracy.results import figures, table
@@ -45,6 +46,7 @@ def main() -> None:
     (HERE / "results.csv").write_text(table(done))
     (HERE / "results.json").write_text(json.dumps(figures(done), indent=1) + "\n")
     (HERE / "README.md").write_text(report(done))
+    quoted.write()
 
 
 def _ship(done: Study) -> None:

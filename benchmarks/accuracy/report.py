@@ -20,6 +20,7 @@ from benchmarks.accuracy.contact_report import (
 from benchmarks.accuracy.contact_report import share as _percent
 from benchmarks.accuracy.contact_report import table as _lines
 from benchmarks.accuracy.order import by_difference
+from benchmarks.accuracy.quoted import BUSY
 from benchmarks.accuracy.results import (
     WAYS,
     counts,
@@ -39,8 +40,6 @@ from planner.specs.answer.uncertainty import WAITING
 from planner.specs.frameworks.deviation import CONSTANTS, Deviation
 
 HERE = Path(__file__).parent
-BUSY = "leave-one-source-out, over sweeps of steps that no host decides"
-"""Name of a row of the ranking. [text]"""
 WORST = 40
 """Rows in the list of the worst. [1]"""
 

@@ -254,7 +254,8 @@ class _Check:
                 problem = f"holds U+{ord(strange):04X}, which is not shown"
         elif isinstance(value, int):
             if abs(value) > LARGEST_NUMBER:
-                problem = "is beyond the numbers of 64 bits"
+                digits = int((value.bit_length() - 1) * math.log10(2))
+                problem = f"is about 1e{digits}, beyond the numbers of 64 bits"
         elif isinstance(value, float):
             if not math.isfinite(value):
                 problem = f"is {value}, which is no number that can be used"

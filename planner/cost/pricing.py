@@ -113,6 +113,15 @@ class Pricing(Workload):
         """Tell if the pipeline passes through several pools."""
         return len(self.stage_pools) > 1
 
+    @property
+    def makers(self) -> tuple[str, ...]:
+        """Makers of the GPUs that host stages, each once. [text].
+
+        NCCL joins NVIDIA's GPUs alone, RCCL AMD's, HCCL Intel's.
+        """
+        gpus = (part.topology.cluster.gpu for part in self.parts)
+        return tuple(dict.fromkeys(gpu.vendor for gpu in gpus))
+
     def hosted_by(self, names: Sequence[str]) -> Self:
         """Job on some pools of its fleet.
 

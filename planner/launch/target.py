@@ -76,10 +76,6 @@ class Target:
 def _pool_gaps(brief: Brief) -> Iterator[Gap]:
     """Pools on which no launcher can place the ranks."""
     names = ", ".join(pool.pool for pool in brief.layout.pools)
-    vendors = dict.fromkeys(its.cluster.gpu.vendor for its in brief.placement)
-    if len(vendors) > 1:
-        what = f"no collectives between {' and '.join(vendors)}"
-        yield Gap(what, POOLS, names, "GPUs of one maker")
     if names and sum(its.ranks for its in brief.placement) != brief.layout.gpus:
         yield Gap("whole nodes of each pool alone", POOLS, names, "")
 

@@ -78,7 +78,7 @@ class FamilyConfig(BaseModel, ABC):
             Details.model_validate(named)
             return cls.model_validate(named)
         except ValidationError as error:
-            problems = [cls._explain(item, named) for item in error.errors()]
+            problems = cls._problems(error.errors(), named)
         raise ModelConfigError(f"{source}: {'; '.join(problems)}")
 
     @classmethod
@@ -120,6 +120,18 @@ class FamilyConfig(BaseModel, ABC):
                 raise ModelConfigError(
                     f"{source}: {name} is {value}; at most {most:,} is read"
                 )
+
+    @classmethod
+    def _problems(
+        cls, errors: Sequence[ErrorDetails], config: Mapping[str, Any]
+    ) -> list[str]:
+        """Sentences about the fields, one for several that are missing."""
+        missing = [str(each["loc"][-1]) for each in errors if each["type"] == "missing"]
+        told = [each for each in errors if each["type"] != "missing"]
+        if len(missing) < 2:
+            return [cls._explain(each, config) for each in errors]
+        every = f"{', '.join(missing)} are missing; a {cls.family} config needs them"
+        return [every, *(cls._explain(each, config) for each in told)]
 
     @classmethod
     def _explain(cls, item: ErrorDetails, config: Mapping[str, Any]) -> str:

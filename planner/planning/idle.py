@@ -35,6 +35,8 @@ def why_idle(
         return ()
     idle = idle_words(workload, layout)
     said = f"Uses {layout.gpus:,} of {there:,} GPUs in service, {idle}: "
+    if len({pool.topology.cluster.gpu.vendor for pool in workload.pools}) > 1:
+        said += "no library of collectives joins GPUs of two makers; "
     return (said + _against(outcomes, layout.gpus, proven=proven) + ".",)
 
 
@@ -47,7 +49,9 @@ def _against(outcomes: Sequence[SearchOutcome], used: int, *, proven: bool) -> s
     whole = declared[there]
     more = sum(count for gpus, count in declared.items() if gpus > used)
     if not more:
-        return "no legal layout of the space uses more"
+        unseen = any(outcome.unseen for outcome in outcomes)
+        known = "that was seen" if unseen else "of the space"
+        return f"no legal layout {known} uses more"
     full = f"{whole:,} of them all" if whole else "none of them all"
     better = BETTER[outcomes[0].workload.aim.name]
     verdict = f"none is {better}" if proven else f"none found is {better}"

@@ -167,9 +167,12 @@ class VariantSearch:
 
 
 def _by_family(workloads: Sequence[Pricing]) -> list[int]:
-    """Variants, those on the same pools one after the other. [1]."""
+    """Variants, those on few pools first, on the same pools one after the other. [1].
+
+    Several pools may have more candidates than there is time to list.
+    """
     pools = [sorted(pool.name for pool in each.stage_pools) for each in workloads]
-    return sorted(range(len(workloads)), key=pools.__getitem__)
+    return sorted(range(len(workloads)), key=lambda at: (len(pools[at]), pools[at]))
 
 
 def search_all(

@@ -39,6 +39,9 @@ def has_legal(variants: Sequence[Pricing]) -> bool:
     Returns:
         True where some variant's space has a candidate.
     """
+    # The first, on one pool and with least offload, is legal for most jobs.
+    if variants and not is_empty(variants[0]):
+        return True
     return any(not is_empty(variant) for variant in easiest(variants))
 
 

@@ -46,7 +46,10 @@ class Stop:
     @property
     def reached(self) -> bool:
         """Tell if the search has to end; cheap enough to be asked often."""
-        self.why = self.why or self.more() or self._spent()
+        found = self.why or self.more() or self._spent()
+        if found and not self.why:
+            # A signal may have set the reason meanwhile, which finding none keeps.
+            self.why = found
         return bool(self.why)
 
     def check(self) -> None:

@@ -21,7 +21,9 @@ MOST = 2
 def parts_of(workloads: Sequence[Pricing]) -> tuple[Pricing, ...]:
     """The first variants in the default space, where the full space is asked for.
 
-    On a mixed fleet, whatever the space, the arrangements that could be fastest.
+    On a mixed fleet, whatever the space, the arrangements that could be fastest: of
+    several pools, which host as many stages as they hold. Where the user limits
+    ``gpus``, of one pool, since several then have too many candidates.
 
     Plans found there are plans of the job, so their steps are reachable. A candidate
     whose bound is above such a step needs no closer look. The candidates dropped so
@@ -35,7 +37,9 @@ def parts_of(workloads: Sequence[Pricing]) -> tuple[Pricing, ...]:
     """
     mixed = [workload for workload in workloads if workload.mixed]
     if mixed:
-        return tuple(map(in_default_space, nsmallest(MOST, mixed, key=step_floor)))
+        few = [each for each in workloads if each.mixed == (each.search.gpus is None)]
+        alike = (each for each in few if len(each.makers) == 1)
+        return tuple(map(in_default_space, nsmallest(MOST, alike, key=step_floor)))
     full = [
         workload
         for workload in workloads
@@ -69,8 +73,13 @@ def pilots_of(workloads: Sequence[Pricing], time_s: float = 0.0) -> tuple[Pricin
 
 
 def _is_priced_soon(workload: Pricing) -> bool:
-    """Tell if the whole space has its first plan about as soon as a pilot has."""
-    return workload.search.space == "default" and workload.gpus <= UP_TO_GPUS
+    """Tell if the whole space has its first plan about as soon as a pilot has.
+
+    Any number of GPUs of one pool is many candidates, and of several pools more.
+    """
+    search = workload.search
+    waits = bool(workload.pools) and search.gpus is not None
+    return search.space == "default" and workload.gpus <= UP_TO_GPUS and not waits
 
 
 def in_default_space(workload: Pricing) -> Pricing:

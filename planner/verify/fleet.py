@@ -64,6 +64,17 @@ def _pools(workload: Workload, layout: Layout) -> Sentences:
         node = cluster.node.gpus_per_node
         if used % node and not cluster.spec.partial:
             yield f"{used} GPUs of {pool.pool} are not whole nodes of {node}"
+    vendors = {known[name].cluster.gpu.vendor for name in names if name in known}
+    yield from _across(layout, names, sorted(vendors))
+
+
+def _across(layout: Layout, names: list[str], makers: list[str]) -> Sentences:
+    """Check that a pipeline can pass through several pools."""
+    if len(makers) > 1:
+        yield (
+            f"pools {', '.join(names)} have GPUs of {' and '.join(makers)}: no library "
+            "of collectives joins them"
+        )
     if len(names) > 1 and layout.schedule == "dualpipe":
         yield "dualpipe holds every stage twice, which several pools do not"
     if len(names) > 1 and layout.order != "tp-cp-ep-dp-pp":

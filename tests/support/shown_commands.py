@@ -13,7 +13,7 @@ PAGES = [
 ]
 FENCE = re.compile(
     r"(?:<!-- (?P<mark>(?:not )?run[^\n]*) -->\n)?"
-    r"^(?P<ticks>`{3,})(?P<language>\w*)\n(?P<text>.*?)^(?P=ticks)$",
+    r"^(?P<ticks>`{3,})(?P<language>\w*)[^\n`]*\n(?P<text>.*?)^(?P=ticks)$",
     flags=re.DOTALL | re.MULTILINE,
 )
 """A fenced block, and the comment that says how a test treats the block."""

@@ -152,10 +152,18 @@ def _combinations(job: Job, over: Sequence[Over]) -> Iterator[dict[str, Any]]:
             allowed=f"1 to {MOST_CELLS:,}, as {OPTION} {EXAMPLE}",
         )
     for each in over:
-        # A field that no job has is refused before any work.
-        job.assigned([f"{each.path}={json.dumps(each.values[0])}"])
+        _refuse_unknown(job, each)
     for values in product(*(each.values for each in over)):
         yield dict(zip(paths, values, strict=True))
+
+
+def _refuse_unknown(job: Job, over: Over) -> None:
+    """Refuse a field that no job has, before any work."""
+    try:
+        job.assigned([f"{over.path}={json.dumps(over.values[0])}"])
+    except BadInputError as error:
+        error.file = OPTION if error.file == "--set" else error.file
+        raise
 
 
 def _cell(task: _Task) -> Cell:

@@ -92,5 +92,5 @@ def _leave(answer: Explained, time_limit: float, file: str) -> None:
     if answer.status == "unknown":
         raise TimeLimitError(
             f"no plan within {time_limit:g} s, and none ruled out; "
-            "give a longer --time-limit or limit the space under search:"
+            "give a longer --time-limit or limit the space, as --set search.tp=8"
         )

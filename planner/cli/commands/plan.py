@@ -50,7 +50,6 @@ from planner.report import (
 from planner.report.screen import PhaseAnswer, screen
 from planner.search.stop import INTERRUPTED, OUT_OF_MEMORY, Stop
 from planner.specs.answer.result import Result
-from planner.specs.layouts.layout import Layout
 
 if TYPE_CHECKING:
     from planner.launch.brief import LaunchFile
@@ -198,7 +197,7 @@ def _next(
         where = shlex.quote(str(out))
         return f"cd {where} && ./launch.sh  # README.md there says what comes before"
     workload = job.workload_of(result.plans[0])
-    if refused or not _is_written(workload, result.plans[0].layout):
+    if refused or not _is_written(workload):
         return f"{explain}  # says why not another plan"
     quick = result.status == "optimal" and result.search.seconds < TIME_LIMIT / 2
     without = SHOWN | LIMITS if quick else SHOWN
@@ -206,13 +205,9 @@ def _next(
     return f"{line}  # writes launch files"
 
 
-def _is_written(workload: Workload, layout: Layout) -> bool:
-    """Tell if a plan of a search has launch files, without writing them."""
-    hosts = {pool.pool for pool in layout.pools}
-    used = (pool.topology.cluster.gpu for pool in workload.pools if pool.name in hosts)
-    joined = len({gpu.vendor for gpu in used}) <= 1
-    ramp = bool(workload.training.batch_ramp)
-    return bool(workload.framework.writers) and joined and not ramp
+def _is_written(workload: Workload) -> bool:
+    """Tell if the plans of a job have launch files, without writing them."""
+    return bool(workload.framework.writers) and not workload.training.batch_ramp
 
 
 def _report(phases: Sequence[Phase], result: Result) -> RenderableType:
@@ -273,5 +268,5 @@ def _require_plan(result: Result, stop: Stop, time_limit: float) -> None:
     option = "--memory-limit" if stop.why == OUT_OF_MEMORY else "--time-limit"
     raise TimeLimitError(
         f"{ends.get(stop.why, f'no plan within {time_limit:g} s')}, and none ruled "
-        f"out; give more {option} or limit the space under search:"
+        f"out; give more {option} or limit the space, as --set search.tp=8"
     )

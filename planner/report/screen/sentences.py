@@ -23,7 +23,7 @@ NEXT = ("step", "slower", "GiB", "risk", "what differs")
 
 
 def layout_sentences(plan: RankedPlan, told: Explanation) -> Iterator[str]:
-    """A layout, reasons to leave the fastest, and reasons for idle GPUs.
+    """A layout, reasons for idle GPUs, and reasons to leave the fastest.
 
     Args:
         plan: The plan. [-]
@@ -33,11 +33,11 @@ def layout_sentences(plan: RankedPlan, told: Explanation) -> Iterator[str]:
         The layout in words; sentences. [text]
     """
     yield _layout(plan)
+    yield from told.binding[1:]
     if plan.slower > 0:
         yield told.runner_up
     if told.needed:
         yield told.needed
-    yield from told.binding[1:]
 
 
 def _layout(plan: RankedPlan) -> str:

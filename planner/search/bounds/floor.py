@@ -15,10 +15,11 @@ def step_floor(workload: Pricing) -> float:
 
         T >= B s sum_layers passes 2 W / sum_gpus P eps
 
-    with ``W`` the weights that a token meets. There are up to three passes: forward,
-    input gradients and weight gradients. Frozen layers have no weight gradients, and
-    below the first trained layer the forward alone. A rank lasts at least as long as
-    it multiplies, and the longest is at least the mean.
+    with ``W`` the weights that a token meets, over the fastest GPUs alone where the
+    user limits their number. There are up to three passes: forward, input gradients
+    and weight gradients. Frozen layers have no weight gradients, and below the first
+    trained layer the forward alone. A rank lasts at least as long as it multiplies,
+    and the longest is at least the mean.
 
     Args:
         workload: A variant of the job.
@@ -30,13 +31,22 @@ def step_floor(workload: Pricing) -> float:
     optimizer, all of which only add.
     """
     tokens = workload.training.step_tokens
-    rate = sum(_gpu_rates(workload))
+    rate = _most_tokens(workload)
     return float(tokens / rate) if rate else 0.0
 
 
-def _gpu_rates(workload: Pricing) -> list[float]:
-    """Tokens a second of all GPUs of every hosting pool. [token/s]."""
-    return [part.gpus / time for part in workload.parts if (time := _per_token(part))]
+def _most_tokens(workload: Pricing) -> float:
+    """Tokens of all GPUs of the hosting pools, or of as many as the user allows.
+
+    An amount of a step is bounded from the step on all of them. [token/s].
+    """
+    times = ((_per_token(part), part.gpus) for part in workload.parts)
+    limit = workload.search.largest("gpus") if workload.aim.is_step else None
+    left, rate = limit or workload.fleet_gpus, 0.0
+    for time, gpus in sorted((time, gpus) for time, gpus in times if time):
+        used = min(gpus, left)
+        rate, left = rate + used / time, left - used
+    return rate
 
 
 def _per_token(workload: Pricing) -> float:

@@ -172,27 +172,45 @@ class PoolShapes:
         self.parts = workload.parts
 
     def shapes(self) -> Iterator[Shape]:
-        """The declared shapes.
+        """The declared shapes, listed as they are asked for.
 
         Yields:
             tp, pp, cp, dp and the ranks of every pool. [1]
         """
-        search, sequences = self.workload.search, self.workload.sequences
-        first = self.parts[0].gpus
+        sequences, first = self.workload.sequences, self.parts[0].gpus
         for tp, cp in widths(self.workload, self.legal, first):
             for dp in _upto(divisors(sequences), first // (tp * cp)):
                 blocks = [
                     self._block(pool, tp, cp, dp) for pool in self.workload.stage_pools
                 ]
-                if not all(blocks):
-                    continue
-                pairs = zip(self.parts, blocks, strict=True)
-                choices = [self._ranks(part, block) for part, block in pairs]
-                for hosting in product(*choices):
-                    shape = Shape(tp, sum(hosting), cp, dp, hosting)
-                    used = sum(map(mul, blocks, hosting))
-                    if search.allows("gpus", used) and self._holds(shape):
-                        yield shape
+                if all(blocks):
+                    for hosting in self._hostings(tp, cp, blocks):
+                        yield Shape(tp, sum(hosting), cp, dp, hosting)
+
+    def _hostings(
+        self, tp: int, cp: int, blocks: Sequence[int]
+    ) -> Iterator[tuple[int, ...]]:
+        """Stages of each pool, of so many GPUs a stage; they may be millions."""
+        pairs = zip(self.parts, blocks, strict=True)
+        choices = [self._ranks(part, block) for part, block in pairs]
+        alike = len(set(blocks)) == 1
+        for pp in self._depths(choices):
+            few = not alike or self._allows(pp * blocks[0])
+            if few and self.legal.pipeline(tp, cp, pp):
+                for hosting in dealt_out(pp, choices):
+                    if alike or self._allows(sum(map(mul, blocks, hosting))):
+                        yield hosting
+
+    def _depths(self, choices: Sequence[Sequence[int]]) -> range:
+        """Stages of all pools together; none where a pool cannot host any. [1]."""
+        if not all(choices):
+            return range(0)
+        most = min(sum(map(max, choices)), self.workload.model.layers + 2)
+        return range(sum(map(min, choices)), most + 1)
+
+    def _allows(self, gpus: int) -> bool:
+        """Tell if the user allows a layout of so many GPUs."""
+        return self.workload.search.allows("gpus", gpus)
 
     def _block(self, pool: Pool, tp: int, cp: int, dp: int) -> int:
         """Ranks of a stage on one pool; 0 where the pool's degrees are not legal."""
@@ -207,11 +225,6 @@ class PoolShapes:
         allowed = self.workload.search.allows("dp", many)
         return wide * cp * many * (legal and divides and allowed)
 
-    def _holds(self, shape: Shape) -> bool:
-        """Tell if the model and the user allow the pipeline."""
-        few = shape.pp <= self.workload.model.layers + 2
-        return few and self.legal.pipeline(shape.tp, shape.cp, shape.pp)
-
     def _ranks(self, part: Workload, block: int) -> list[int]:
         """Numbers of stages, of *block* GPUs each, that a pool may host. [1]."""
         search = self.workload.search
@@ -223,6 +236,30 @@ class PoolShapes:
         if search.gpus is not None:
             return legal
         return legal[-2:] if search.space == "full" else legal[-1:]
+
+
+def dealt_out(
+    total: int, choices: Sequence[Sequence[int]]
+) -> Iterator[tuple[int, ...]]:
+    """Ways to make a sum of one number from each list.
+
+    Args:
+        total: The sum. [1]
+        choices: Numbers in ascending order, one or more in each list. [1]
+
+    Yields:
+        One number from each list, the first lists' least first. [1]
+    """
+    first, *others = choices
+    if not others:
+        if total in first:
+            yield (total,)
+        return
+    least, most = sum(map(min, others)), sum(map(max, others))
+    for one in first:
+        if least <= total - one <= most:
+            for rest in dealt_out(total - one, others):
+                yield (one, *rest)
 
 
 def arrangements(workload: Pricing) -> tuple[Pricing, ...]:

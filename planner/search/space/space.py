@@ -99,11 +99,11 @@ class Enumerator:
         mixed = self.workload.mixed
         menu = self._recompute_menu()
         blocks = [] if mixed else named_blocks(self.workload)
-        hostings: tuple[tuple[int, ...], ...] = ()
+        hosted: list[tuple[int, ...]] = []
         if mixed and some is None:
-            some, hostings = self._hosted_rows(stop)
+            some = self._hosted_rows(stop, hosted)
         some = self.rows() if some is None else some
-        rows = packed(some if menu or blocks else (), stop)
+        rows, hostings = packed(some if menu or blocks else (), stop), tuple(hosted)
         if self.priced:
             menu = searched(self.workload, rows, menu, self.removed, stop)
         menu = menu if menu or blocks else (NO_RECOMPUTE,)
@@ -126,20 +126,17 @@ class Enumerator:
         return (row for shape in self._shapes() for row in self._rows(shape))
 
     def _hosted_rows(
-        self, stop: Stop
-    ) -> tuple[list[tuple[int, ...]], tuple[tuple[int, ...], ...]]:
-        """Legal meshes on several pools, and the ranks of each pool. [1]."""
+        self, stop: Stop, hosted: list[tuple[int, ...]]
+    ) -> Iterator[tuple[int, ...]]:
+        """Legal meshes on several pools; the ranks of each pool go to *hosted*. [1]."""
         most = None if self.full else MOST_DEFAULT_MICRO_BATCH
         alike = all(pool.is_like_the_first for pool in self.workload.stage_pools)
-        pairs: list[tuple[Shape, tuple[int, ...]]] = []
         for shape in self._shapes():
             stop.check()
-            pairs += [
-                (shape, row)
-                for row in self._rows(shape)
-                if alike or keeps_to_pools(self.workload, row, most)
-            ]
-        return [row for _, row in pairs], tuple(shape.hosting for shape, _ in pairs)
+            for row in self._rows(shape):
+                if alike or keeps_to_pools(self.workload, row, most):
+                    hosted.append(shape.hosting)
+                    yield row
 
     def _rows(self, shape: Shape) -> Iterator[tuple[int, ...]]:
         tp, pp, cp, dp, _ = shape
@@ -180,13 +177,16 @@ class Enumerator:
         dropped, self.removed = self.removed, before
         return found, dropped
 
-    def _shapes(self) -> list[Shape]:
+    def _shapes(self) -> Iterator[Shape]:
         """Shapes of the space: those that fill the fleet, or smaller ones too."""
+        if len(self.workload.makers) > 1:
+            self.removed["no collectives between GPUs of two makers"] += 1
+            return iter(())
         if self.workload.mixed:
-            return list(PoolShapes(self.workload, self._axis()).shapes())
+            return PoolShapes(self.workload, self._axis()).shapes()
         if may_idle(self.workload) or not self._fills():
-            return list(SmallerFleets(self.workload, self._axis()).shapes())
-        return list(whole_shapes(self.workload, self._axis()))
+            return SmallerFleets(self.workload, self._axis()).shapes()
+        return whole_shapes(self.workload, self._axis())
 
     def _axis(self) -> Axis:
         """Degrees that the model can split and that the user allows."""

@@ -136,8 +136,8 @@ def _shown(error: ErrorDetails) -> object:
     value = error["input"]
     if error["type"] == "missing" or isinstance(value, dict):
         return None
-    if value is None:
-        return "null"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
     return value
 
 

@@ -97,6 +97,19 @@ def test_a_listing_cut_short_keeps_what_it_has(
     assert np.isin(tier.bounds, whole.bounds).all()
 
 
+def test_an_interrupt_while_the_rule_looks_is_not_lost() -> None:
+    """A signal is handled between two steps of Python, also inside a look."""
+
+    def signalled() -> str:
+        stop.interrupt()
+        return ""
+
+    stop = Stop(more=signalled)
+    assert stop.reached
+    assert stop.within(1.0).reached
+    assert stop.why == INTERRUPTED
+
+
 def test_an_interrupted_search_hands_over_its_plans(job: Pricing) -> None:
     """The best so far, with a bound that the whole search keeps."""
     proven = optimize([job], top=1)

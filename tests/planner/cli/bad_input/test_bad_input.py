@@ -36,6 +36,26 @@ CASES = {
         GOOD + "layout: {stages: [{layer: 3}]}",
         ["layout.stages.0.layer", "did you mean layers?"],
     ),
+    "an answer": (
+        "schema: planner/plan@1\nspec: {}",
+        ["schema", "not a job", "'planner/plan@1'", "block spec of the answer"],
+    ),
+    "a switch for a number": (
+        GOOD.replace("8192", "true"),
+        ["training.seq_len", "given: 'true'", "a whole number"],
+    ),
+    "a huge number": (
+        GOOD.replace("8192", "8" * 40),
+        ["training.seq_len", "about 1e39", "64 bits"],
+    ),
+    "adapters without a method": (
+        GOOD.replace("128}", "128, lora: {rank: 16}}"),
+        ["training", "without a method; give method: lora or qlora"],
+    ),
+    "fields of a model that are missing": (
+        GOOD.replace("llama-3-8b", "{model_type: llama, hidden_size: 4096}"),
+        ["vocab_size are missing; a llama config needs them"],
+    ),
     "a missing block": ("model: llama-3-8b", ["missing", "more field"]),
     "a wrong type": (
         GOOD.replace("8192", "long"),

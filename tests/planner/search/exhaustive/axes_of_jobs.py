@@ -40,9 +40,10 @@ POOLS = {
     "azure-nc48ads-a100-v4": (1, 2),
     "workstation-rtx-4090-2": (1, 2),
     "h100-pcie-4": (1,),
+    "server-mi210-4": (1,),
     "dgx-h100": (1,),
 }
-"""Nodes that a pool may have. [1]"""
+"""Nodes that a pool may have; one of another maker. [1]"""
 MOST_POOLED = 8
 """GPUs of all pools together. [1]"""
 FEW: dict[str, list[Any]] = {

@@ -70,7 +70,13 @@ def with_ratios(place: Pricing) -> Iterator[Pricing]:
 
 
 def hosted(job: Pricing) -> list[tuple[Mesh, Hosting]]:
-    """All legal meshes of a job on several pools, with the stages of each."""
+    """All legal meshes of a job on several pools, with the stages of each.
+
+    None where the pools' GPUs have two makers, whose libraries of collectives do not
+    speak to each other.
+    """
+    if len({pool.topology.cluster.gpu.vendor for pool in job.stage_pools}) > 1:
+        return []
     return [
         (mesh, stages)
         for flat in grown(job, [NO_MESH], (TP, CP, DP))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from cases import is_caught
 
+from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import MixedTable
 from planner.job import variants
 from planner.search.bounds import columns
@@ -83,6 +84,10 @@ def one_more_trip(true: Any) -> Any:
     return paths
 
 
+def one_maker(_: Any) -> Any:
+    return property(lambda _self: ("any",))
+
+
 MUTATIONS: dict[str, tuple[Any, str, Break]] = {
     "the bound over pools too high": (pools, "pooled_bound", not_shared),
     "ranks of a pool that hold less": (pools, "most_on_rank", one_fewer),
@@ -90,6 +95,7 @@ MUTATIONS: dict[str, tuple[Any, str, Break]] = {
     "a way through all ranks too many": (pools, "_trips", one_more_trip),
     "stages of a pool that hold less": (columns, "_most_on_pools", one_fewer),
     "an order of the pools lost": (variants, "arrangements", but_last),
+    "pools of two makers joined": (Pricing, "makers", one_maker),
     "a number of stages lost": (PoolShapes, "_ranks", but_last),
     "degrees that do not divide": (space, "keeps_to_pools", always(value=True)),
     "heads that do not divide": (fleet, "heads_divide", always(value=False)),
