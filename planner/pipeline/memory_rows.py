@@ -152,8 +152,9 @@ class MemoryRows:
         Returns:
             Memory. [block], shape (..., rows)
         """
-        units, ends = self.largest_layer(counts), [0, -1]
-        units[..., ends] = np.maximum(units[..., ends], self.ends_at_work)
+        units = self.largest_layer(counts)
+        for stage, end in zip((0, -1), self.ends_at_work.tolist(), strict=True):
+            units[..., stage] = np.maximum(units[..., stage], end)
         largest: Ints = units[..., self.working].max(axis=-1)
         return largest
 

@@ -114,15 +114,21 @@ def compiled() -> _Loops:
         The compiled loops; those of Python where numba is not installed.
     """
     try:
-        import numba  # noqa: PLC0415
+        import numba  # noqa: PLC0415, F401
     except ImportError:
         return PLAIN
-    loops = forwards, backwards
+    return _Loops(_compiled(forwards), _compiled(backwards), compiled=True)
+
+
+def _compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a loop at its first call."""
+    from numba import njit  # noqa: PLC0415
+
     try:
-        made = [numba.njit(cache=True)(loop) for loop in loops]
-    except RuntimeError:  # no folder to keep them in
-        made = [numba.njit(loop) for loop in loops]
-    return _Loops(made[0], made[1], compiled=True)
+        made: Callable[..., Any] = njit(cache=True)(loop)
+    except RuntimeError:  # no folder to keep it in
+        made = njit(loop)
+    return made
 
 
 class _Work:
