@@ -10,7 +10,7 @@ from each import each
 
 from planner.api.given import layout_given
 from planner.cost.memory.cached_bytes import orders
-from planner.eager import EagerCase
+from planner.eager import EagerCase, Unsupported, ends_memory
 from planner.eager.allocator.allocator import Settings
 from planner.eager.allocator.steps import equal_steps, run, steps_of
 from planner.eager.case import LoraCase
@@ -212,6 +212,34 @@ def test_lengths_that_differ_leave_blocks_that_none_of_the_next_fits() -> None:
         for own in ({"lengths": "below"}, {})
     )
     assert mixed > 2 * equal
+
+
+def test_a_head_of_unit_rows_has_them_in_fp32_and_a_cast() -> None:
+    """Baichuan 2: the cast waits for its backward, short logits lie where rows did."""
+    shape = {"vocab_size": 50_000, "tie_word_embeddings": False}
+    llama, unit = (
+        EagerCase(
+            model=MODEL | shape | {"family": family},
+            layers=2,
+            seq=64,
+            loss="half",
+            recompute="full",
+            lora=LoraCase(r=16),
+        )
+        for family in ("llama", "baichuan")
+    )
+    rows = 50_000 * 2048
+    plain, own = (ends_memory(case, tracked=False) for case in (llama, unit))
+    assert own.saved - plain.saved == 2 * rows
+    assert own.saved + own.forward > 6 * rows > plain.saved + plain.forward
+    wasted = [
+        run(steps_of(case), [300, 600, 900]).peak_reserved
+        - run(steps_of(case), [900]).peak_reserved
+        for case in (llama, unit)
+    ]
+    assert wasted[1] < wasted[0] / 4
+    with pytest.raises(Unsupported, match="baichuan's head where it trains"):
+        steps_of(unit.model_copy(update={"lora": None}))
 
 
 def test_shards_that_train_keep_the_ratio() -> None:
