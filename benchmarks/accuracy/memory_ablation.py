@@ -63,7 +63,7 @@ def _eager_loss(recipe: Recipe, stack: str) -> Recipe:
 
 def _early_states() -> AbstractContextManager[object]:
     """The optimizer's states come after the first text of the first step."""
-    first = lambda tokens, sequences, _: orders(tokens, sequences)  # noqa: E731
+    first = lambda *batches: orders(*batches[:3])  # noqa: E731
     return mock.patch.object(cached_bytes, "orders", first)
 
 

@@ -15,7 +15,7 @@ from planner.eager.models.gpt2 import Gpt2Block, Gpt2Decoder
 from planner.eager.models.gpt_neox import NeoxBlock, NeoxDecoder
 from planner.eager.models.moe import check
 from planner.eager.models.opt import OptBlock, OptDecoder
-from planner.eager.modules import Embedding, Linear
+from planner.eager.modules import Embedding, Linear, UnitRowsLinear
 from planner.eager.variants import EMBEDDINGS, block
 
 OWN_BLOCKS = {"gpt2": Gpt2Block, "opt": OptBlock, "gpt_neox": NeoxBlock}
@@ -58,7 +58,8 @@ def build(
     _check(case, setting)
     model = _decoder(setting, range(arch.layers) if depths is None else depths)
     model.recompute = case.recompute
-    head = Linear(tape, arch.h, arch.vocabulary, dtype)
+    kind = UnitRowsLinear if arch.traits.unit_head else Linear
+    head = kind(tape, arch.h, arch.vocabulary, dtype)
     if arch.tied:
         assert isinstance(model.embed_tokens, Embedding)
         head.weight = model.embed_tokens.weight
@@ -66,8 +67,8 @@ def build(
     whole = CausalModel(model, head, final_cap=cap)
     whole.scaled = arch.traits.scaled == "by_number"
     if case.lora is not None:
-        kind = DoraLinear if case.lora.dora else LoraLinear
-        adapt(whole, model.layers, case.lora, dtype, kind)
+        adapter = DoraLinear if case.lora.dora else LoraLinear
+        adapt(whole, model.layers, case.lora, dtype, adapter)
         model.grad_inputs = case.recompute != "none"
     return whole
 
@@ -76,6 +77,8 @@ def _check(case: EagerCase, setting: Setting) -> None:
     arch = setting.arch
     if arch.traits.softcaps and case.attention == "sdpa":
         raise Unsupported(f"{arch.family} has no sdpa attention: it caps its scores")
+    if arch.traits.unit_head and case.lora is None:
+        raise Unsupported(f"{arch.family}'s head where it trains")
     if arch.family == "opt":
         _check_opt(arch)
     if arch.traits.experts is not None:

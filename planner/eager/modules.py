@@ -16,6 +16,7 @@ from planner.eager.ops.norm import (
     rms_norm,
     rms_norm_outside,
     rms_norm_plus_one,
+    unit_rows,
 )
 from planner.eager.ops.pointwise import embedding, to
 from planner.eager.ops.products import cast, linear, product
@@ -111,6 +112,22 @@ class Linear(Module):
             The output [..., n]. [tensor]
         """
         return linear(x, self.weight, self.bias)
+
+
+class UnitRowsLinear(Linear):
+    """Baichuan 2's frozen head: rows are normalised anew in every forward."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x @ rows^T, which live until the product is there; its backward has a cast.
+
+        Args:
+            x: The input [..., k]. [tensor]
+
+        Returns:
+            The output [..., n]. [tensor]
+        """
+        rows = unit_rows(self.weight)
+        return linear(x, to(rows, self.weight.dtype))
 
 
 class Conv1D(Linear):

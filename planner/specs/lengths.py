@@ -200,6 +200,22 @@ class Draws:
 
 
 @cache
+def even_draws(most: int) -> Draws:
+    """List lengths that are spread evenly.
+
+    Args:
+        most: Greatest length. [token]
+
+    Returns:
+        Lengths up to the greatest, of equal shares. [-]
+    """
+    parts = min(most, MOST_BARS)
+    return Draws(
+        tuple(most * i / parts for i in range(1, parts + 1)), (1 / parts,) * parts
+    )
+
+
+@cache
 def draws_of(lengths: Histogram | Lognormal | LengthsFile, most: int) -> Draws:
     """List the lengths of a data set.
 

@@ -18,22 +18,18 @@ from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
 from planner.eager import EagerCase, Unsupported
 from planner.eager.allocator.allocator import Settings
-from planner.eager.allocator.steps import Steps, equal_steps, run, settle, steps_of
-from planner.specs.lengths import Draws
+from planner.eager.allocator.steps import Steps, equal_steps, run, steps_of
+from planner.specs.lengths import Draws, even_draws
 
 STEPS = 2
 """Steps that are replayed: the second finds the optimizer's states in place. [1]"""
 BATCHES = 1000
-"""Micro-batches of a run whose lengths lie below the job's: with twice as many a cache
-grows by a tenth. [1]"""
+"""Micro-batches of a run of texts of several lengths: with twice as many a cache grows
+by a tenth. [1]"""
 ORDERS = 5
 """Orders of a run's texts that are replayed; their mean counts. [1]"""
 ACCUMULATED = 2
 """Micro-batches that are replayed of those that accumulate, at most. [1]"""
-DRAWN = 48
-"""Batches that are drawn from lengths of the job's texts, at most. [1]"""
-QUIET = 8
-"""Drawn batches in a row that reserve nothing: the cache has settled. [1]"""
 SEED = 0
 """Seed of the draws: a job has one answer. [1]"""
 FLAT = 2
@@ -94,14 +90,17 @@ def _of_run(workload: Pricing, meshes: Meshes, case: EagerCase) -> float | None:
         "layers": min(layers, BLOCKS) if grows else layers,
     } | _flat(workload, meshes)
     text = case.model_copy(update=whole).model_dump_json()
-    draws = training.uneven
-    if draws and len(draws.lengths) > 1:
-        batches = Batches(drawn(draws, case.seq, sequences))
-        return _cached(text, (batches,), grows=grows, until=QUIET)
-    unknown = draws is None and training.rows == "longest"
-    below = workload.recipe.lengths == "below" or unknown
-    mixed = orders(case.seq, sequences, count) if below else (Batches(),)
-    return _cached(text, mixed, grows=grows)
+    draws = _texts(workload)
+    if draws is None or len(draws.lengths) == 1:
+        return _cached(text, (Batches(),), grows=grows)
+    return _cached(text, orders(draws, case.seq, sequences, count), grows=grows)
+
+
+def _texts(workload: Pricing) -> Draws | None:
+    """Lengths of the texts of rows that differ; even where none are stated."""
+    training = workload.training
+    below = workload.recipe.lengths == "below" or training.rows == "longest"
+    return training.uneven or (even_draws(training.seq_len) if below else None)
 
 
 def _flat(workload: Pricing, meshes: Meshes) -> dict[str, object]:
@@ -115,13 +114,10 @@ def _flat(workload: Pricing, meshes: Meshes) -> dict[str, object]:
 
 
 @cache
-def _cached(
-    case: str, runs: tuple[Batches, ...], *, grows: bool, until: int = 0
-) -> float | None:
+def _cached(case: str, runs: tuple[Batches, ...], *, grows: bool) -> float | None:
     """Simulated cache of a case given as JSON; None where it is unsupported. [B].
 
-    Of batches of several lengths, or of none where all are alike; they run until as
-    many in a row as ``until`` reserve nothing, if that is given. The mean over the
+    Of batches of several lengths, or of none where all are alike. The mean over the
     runs.
     """
     one = EagerCase.model_validate_json(case)
@@ -131,18 +127,14 @@ def _cached(
         return None
     equal = Batches((one.seq,) * STEPS)
     return fmean(
-        _kept(steps, each if each.tokens else equal, until, grows=grows)
-        for each in runs
+        _kept(steps, each if each.tokens else equal, grows=grows) for each in runs
     )
 
 
-def _kept(steps: Steps, batches: Batches, until: int, *, grows: bool) -> int:
+def _kept(steps: Steps, batches: Batches, *, grows: bool) -> int:
     """Bytes that the allocator of one run has beside the tensors. [B]."""
     settings = Settings(expandable=grows)
-    if until:
-        allocator = settle(steps, batches.tokens, until, settings)
-    else:
-        allocator = run(steps, batches.tokens, settings, batches.together)
+    allocator = run(steps, batches.tokens, settings, batches.together)
     return allocator.peak_reserved - allocator.peak_allocated
 
 
@@ -154,32 +146,18 @@ def _steps(case: EagerCase, *, mixed: bool) -> Steps:
     return equal_steps(case)
 
 
-def drawn(draws: Draws, tokens: int, sequences: int) -> tuple[int, ...]:
-    """Padded lengths of batches whose texts are drawn apart.
+def orders(
+    draws: Draws, tokens: int, sequences: int, accumulated: int = 1
+) -> tuple[Batches, ...]:
+    """Lengths of batches that need new memory, in several orders of a run's texts.
+
+    A batch is padded to the longest of its sequences. A cache has room for a batch
+    that is no longer than one before it, so those that are longer than all before them
+    are replayed alone.
 
     Args:
         draws: Lengths of the texts. [token]
         tokens: Tokens of a batch that has the longest text. [token]
-        sequences: Texts of a batch. [1]
-
-    Returns:
-        Tokens of every batch, the longest text's first. [token], shape (batches,)
-    """
-    row = draws.greatest(sequences)
-    random = np.random.default_rng(SEED)
-    most = random.choice(row.lengths, size=DRAWN, p=row.shares)
-    return tokens, *(max(1, round(tokens * each / draws.longest)) for each in most)
-
-
-def orders(tokens: int, sequences: int, accumulated: int = 1) -> tuple[Batches, ...]:
-    """Lengths of batches that need new memory, in several orders of a run's texts.
-
-    Lengths are spread evenly below a cut, and a batch is padded to the longest of its
-    sequences. A cache has room for a batch that is no longer than one before it, so
-    those that are longer than all before them are replayed alone.
-
-    Args:
-        tokens: Tokens of a batch at the cut. [token]
         sequences: Sequences of a batch. [1]
         accumulated: Micro-batches of a step. [1]
 
@@ -192,9 +170,11 @@ def orders(tokens: int, sequences: int, accumulated: int = 1) -> tuple[Batches, 
         longest; torch/optim/adamw.py makes the states in the first step, whose
         micro-batches have by then cut the cache.
     """
-    drawn = np.random.default_rng(SEED).random((ORDERS, BATCHES)) ** (1 / sequences)
-    lengths = np.maximum(np.rint(tokens * drawn), 1).astype(int)
-    return tuple(_records(order, accumulated) for order in lengths)
+    random = np.random.default_rng(SEED).random((ORDERS, BATCHES)) ** (1 / sequences)
+    below = np.cumsum(draws.shares[:-1])
+    lengths = np.array(draws.lengths)[np.searchsorted(below, random)]
+    batches = np.maximum(np.rint(tokens * lengths / draws.longest), 1).astype(int)
+    return tuple(_records(order, accumulated) for order in batches)
 
 
 def _records(order: npt.NDArray[np.int64], accumulated: int) -> Batches:

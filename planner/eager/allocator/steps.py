@@ -7,7 +7,7 @@ that takes confirms the sizes and that the sequence is the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -171,73 +171,31 @@ def run(
         together: Of the lengths, those that the first step accumulates. [1]
 
     Returns:
-        The allocator after the last step, with its peaks. [allocator]
+        The allocator after the last step, with its peaks since the model was made.
+        [allocator]
 
     Raises:
         OutOfMemoryError: When the device has no room.
     """
-    device = _Device(steps, settings)
-    device.feed(passes(steps, lengths, together))
-    return device.allocator
-
-
-def settle(
-    steps: Steps, lengths: Iterable[int], quiet: int, settings: Settings | None = None
-) -> Allocator:
-    """Run two of the longest steps, others until they reserve nothing, and again two.
-
-    The longest step thus meets both an empty cache and one that short steps have cut
-    into pieces.
-
-    Args:
-        steps: The sequence. [steps]
-        lengths: Tokens of the sequences of every step, the longest first. [tokens]
-        quiet: Steps in a row that reserve nothing. [1]
-        settings: Settings of the allocator. [settings]
-
-    Returns:
-        The allocator after the last step, with its peaks. [allocator]
-
-    Raises:
-        OutOfMemoryError: When the device has no room.
-    """
-    device = _Device(steps, settings)
-    allocator = device.allocator
-    longest, *others = lengths
-
-    def until_quiet() -> Iterator[int]:
-        yield from (longest, longest)
-        reserved, still = allocator.peak_reserved, 0
-        for length in others:
-            if still == quiet:
-                break
-            yield length
-            still = still + 1 if allocator.peak_reserved == reserved else 0
-            reserved = allocator.peak_reserved
-        yield from (longest, longest)
-
-    device.feed(passes(steps, until_quiet()))
+    allocator, live = Allocator(settings), dict[int, Block]()
+    _feed(allocator, live, made(steps), steps.streams)
+    allocator.peak_allocated = allocator.allocated
+    _feed(allocator, live, passes(steps, lengths, together), steps.streams)
     return allocator
 
 
-class _Device:
-    """A GPU that holds the model of a run, with the peaks counted from there on."""
-
-    def __init__(self, steps: Steps, settings: Settings | None) -> None:
-        self.allocator = Allocator(settings)
-        self.live: dict[int, Block] = {}
-        self.streams = steps.streams
-        self.feed(made(steps))
-        self.allocator.peak_allocated = self.allocator.allocated
-
-    def feed(self, every: Iterable[Event]) -> None:
-        """Take and give back as a run does."""
-        for number, size in every:
-            if size:
-                stream = self.streams.get(number, 0)
-                self.live[number] = self.allocator.take(size, stream)
-            else:
-                self.allocator.give(self.live.pop(number))
+def _feed(
+    allocator: Allocator,
+    live: dict[int, Block],
+    every: Iterable[Event],
+    streams: Mapping[int, int],
+) -> None:
+    """Take and give back as a run does."""
+    for number, size in every:
+        if size:
+            live[number] = allocator.take(size, streams.get(number, 0))
+        else:
+            allocator.give(live.pop(number))
 
 
 def events(steps: Steps, lengths: Iterable[int], together: int = 1) -> Iterator[Event]:

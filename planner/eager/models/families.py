@@ -28,6 +28,7 @@ class Traits(BaseModel):
     fused_qkv: bool = False
     rotary: Literal["all", "joined", "fp32"] = "all"
     angles: int = 1
+    unit_head: bool = False
     scaled: Literal["by_buffer", "by_number"] | None = None
     softcaps: bool = False
     alternating_masks: bool = False

@@ -107,3 +107,19 @@ def layer_norm(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
         return to_x, *(None if like is None else tape.new(*like) for like in gains)
 
     return tape.record("layer_norm", out, (x, weight, bias), backward)
+
+
+def unit_rows(matrix: Tensor) -> Tensor:
+    """Frozen rows over their lengths (``functional.normalize``).
+
+    Autocast takes the lengths in fp32 without a copy of the rows; so are the results.
+
+    Args:
+        matrix: The rows [n, k]. [tensor]
+
+    Returns:
+        The rows in fp32. [tensor]
+    """
+    lengths = matrix.tape.new((matrix.shape[0], 1), F32)
+    lengths = shift(lengths)
+    return lengths.tape.new(matrix.shape, F32)

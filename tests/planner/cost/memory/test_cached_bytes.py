@@ -10,7 +10,7 @@ from each import each
 
 from planner.api.given import layout_given
 from planner.cost.memory.cached_bytes import orders
-from planner.eager import EagerCase
+from planner.eager import EagerCase, Unsupported, ends_memory
 from planner.eager.allocator.allocator import Settings
 from planner.eager.allocator.steps import equal_steps, run, steps_of
 from planner.eager.case import LoraCase
@@ -22,6 +22,7 @@ from planner.specs.answer.result import RankedPlan
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.layouts.layout_text import given_layout
+from planner.specs.lengths import Draws, Lognormal, draws_of, even_draws
 from planner.specs.reading.read import read_spec
 
 GIB = 2**30
@@ -116,19 +117,31 @@ def test_whole_replicas_and_later_releases_wrap_nothing() -> None:
 
 def test_batches_that_need_new_memory_are_longer_than_all_before_them() -> None:
     """Of 1,000 draws 7.5 are; the longest of several lies nearer to the cut."""
+    even = even_draws(10**6)
     alone, several = (
-        [each.tokens for each in orders(10**6, sequences)] for sequences in (1, 8)
+        [each.tokens for each in orders(even, 10**6, sequences)] for sequences in (1, 8)
     )
     assert all(sorted(set(order)) == list(order) for order in alone)
     assert 5 < fmean(map(len, alone)) < 10
     assert min(order[-1] for order in alone) > 0.99e6
     assert fmean(order[0] for order in several) > fmean(order[0] for order in alone)
-    assert [each.tokens for each in orders(1, 1)] == [(1,)] * len(alone)
+    assert [each.tokens for each in orders(even_draws(1), 1, 1)] == [(1,)] * len(alone)
+
+
+def test_batches_of_stated_lengths_have_the_shares_that_are_stated() -> None:
+    """Of 1,000 texts none is longer than the first long one, which 1 in 10 is."""
+    draws = draws_of(Lognormal(median=400, p90=1200), 1200)
+    found = [each.tokens for each in orders(draws, 4 * 1200, 1)]
+    assert {order[-1] for order in found} == {4 * 1200}
+    assert all(order[0] in [round(4 * n) for n in draws.lengths] for order in found)
+    few = Draws((1.0, 2.0), (0.9999, 0.0001))
+    assert min(order[-1] for order in (each.tokens for each in orders(few, 2, 1))) == 1
 
 
 def test_the_first_step_has_the_longest_of_its_own_batches() -> None:
     """Of 16 draws 3.4 are longer than all before them."""
-    each, all_of = orders(10**6, 1), orders(10**6, 1, accumulated=16)
+    even = even_draws(10**6)
+    each, all_of = orders(even, 10**6, 1), orders(even, 10**6, 1, accumulated=16)
     assert [one.tokens for one in each] == [one.tokens for one in all_of]
     assert {one.together for one in each} == {1}
     assert 2 < fmean(one.together for one in all_of) < 5
@@ -199,6 +212,34 @@ def test_lengths_that_differ_leave_blocks_that_none_of_the_next_fits() -> None:
         for own in ({"lengths": "below"}, {})
     )
     assert mixed > 2 * equal
+
+
+def test_a_head_of_unit_rows_has_them_in_fp32_and_a_cast() -> None:
+    """Baichuan 2: the cast waits for its backward, short logits lie where rows did."""
+    shape = {"vocab_size": 50_000, "tie_word_embeddings": False}
+    llama, unit = (
+        EagerCase(
+            model=MODEL | shape | {"family": family},
+            layers=2,
+            seq=64,
+            loss="half",
+            recompute="full",
+            lora=LoraCase(r=16),
+        )
+        for family in ("llama", "baichuan")
+    )
+    rows = 50_000 * 2048
+    plain, own = (ends_memory(case, tracked=False) for case in (llama, unit))
+    assert own.saved - plain.saved == 2 * rows
+    assert own.saved + own.forward > 6 * rows > plain.saved + plain.forward
+    wasted = [
+        run(steps_of(case), [300, 600, 900]).peak_reserved
+        - run(steps_of(case), [900]).peak_reserved
+        for case in (llama, unit)
+    ]
+    assert wasted[1] < wasted[0] / 4
+    with pytest.raises(Unsupported, match="baichuan's head where it trains"):
+        steps_of(unit.model_copy(update={"lora": None}))
 
 
 def test_shards_that_train_keep_the_ratio() -> None:
