@@ -153,9 +153,14 @@ def drops_the_next(true: Any) -> Any:
     return visit
 
 
+def all_fit(_: Break) -> Break:
+    """Admits every split of several."""
+    return lambda _, splits: np.ones(len(splits), dtype=bool)
+
+
 OUTER: dict[str, tuple[Any, str, Break]] = {
     "a candidate passed over": (BestFirst, "visit", drops_the_next),
-    "plans that do not fit": (local, "fits", constant(value=True)),
+    "plans that do not fit": (local, "which_fit", all_fit),
     "nothing fits": (variant, "cannot_fit", constant(value=True)),
     "more memory first": (Found, "__lt__", more_memory_first),
     "last fields first": (Found, "__lt__", last_fields_first),
