@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-PAYS = 1 << 19
-"""Nodes that a process walks over before the loops are compiled: as long as it takes to
-import numba, about half a second, ours. [1]"""
+PAYS = 1 << 22
+"""Nodes that a process walks over before the loops are compiled: in Python that takes
+about as long as to import numba, a second or two, ours. [1]"""
 
 
 def forwards(
