@@ -105,11 +105,9 @@ class MemoryRows:
         Returns:
             Memory. [block], shape (..., stages, terms)
         """
-        terms = self.layers.shape[-1]
         flat = counts.reshape(*counts.shape[:-2], -1)
-        of_layers = flat @ self.layers.reshape(-1, terms)
-        sums: Ints = of_layers + self._ends_by_stage
-        return sums
+        of_layers = flat @ self.layers.reshape(-1, self.layers.shape[-1])
+        return np.asarray(of_layers + self._ends_by_stage)
 
     def by_chunk(self, terms: Ints) -> Ints:
         """Memory of every chunk, without the unit at work.
@@ -120,9 +118,8 @@ class MemoryRows:
         Returns:
             Memory. [block], shape (..., rows, vpp)
         """
-        on_chunks = self._on_chunks(terms)
-        held: Ints = np.einsum("trc,...trc->...rc", self.weights, on_chunks)
-        return held
+        held = self._on_chunks(terms)
+        return np.asarray(np.einsum("trc,...trc->...rc", self.weights, held))
 
     def by_term(self, counts: Counts) -> Ints:
         """Memory of every row at a split without the unit at work, by term.
@@ -140,8 +137,7 @@ class MemoryRows:
     def _on_chunks(self, terms: Ints) -> Ints:
         """Terms of stages on the chunks. [block], shape (..., terms, rows, vpp)."""
         by_term = np.moveaxis(terms, -1, -2)
-        on_chunks: Ints = by_term[..., self.stages[self.rank]]
-        return on_chunks
+        return np.asarray(by_term[..., self.stages[self.rank]])
 
     def at_work(self, counts: Counts) -> Ints:
         """Memory of the largest unit at work at a split.
@@ -296,15 +292,7 @@ def spared_blocks(costs: StageCosts, counts: Counts) -> Ints:
 
 
 def fits(costs: StageCosts, counts: Counts) -> bool:
-    """Tell if every rank stays within the budget.
-
-    Args:
-        costs: The inner problem.
-        counts: Layers by stage, kind and menu entry. [1]
-
-    Returns:
-        True if the split is admitted.
-    """
+    """Tell if every rank stays within the budget at one split, as ``which_fit``."""
     return bool(which_fit(costs, counts))
 
 

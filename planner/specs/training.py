@@ -355,9 +355,7 @@ class TrainingSpec(BaseModel):
         if self.method == "full" and self.lora != LoraSpec():
             raise ValueError("lora is given, but method full has no adapters")
         if "lora" in self.model_fields_set and "method" not in self.model_fields_set:
-            raise ValueError(
-                "lora is given without a method; give method: lora or qlora"
-            )
+            raise ValueError("lora without a method; give method: lora or qlora")
         quantised = (self.quantization, self.quantized_experts)
         if self.method != "qlora" and quantised != (None, False):
             raise ValueError(

@@ -1,7 +1,7 @@
 """Turns what pydantic refuses into one message that a user can act on."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -9,6 +9,9 @@ from pydantic_core import ErrorDetails
 
 from hardware.reading.nearest import nearest
 from planner.errors import BadInputError, did_you_mean
+
+ANSWERS = "planner/"
+"""Start of the schema of every answer. [text]"""
 
 _KINDS = {
     "int": "a whole number",
@@ -157,3 +160,25 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
         yield annotation
     for inner in get_args(annotation):
         yield from _models_in(inner)
+
+
+def refuse_answer(fields: Mapping[str, object], file: str) -> None:
+    """Refuse what a command wrote of a job in place of a job.
+
+    Args:
+        fields: Fields of the file. [-]
+        file: Name of the file. [text]
+
+    Raises:
+        BadInputError: The file is an answer of planner.
+    """
+    schema = str(fields.get("schema", ""))
+    if schema.startswith(ANSWERS):
+        raise BadInputError(
+            "is an answer of planner, not a job",
+            file=file,
+            field="schema",
+            value=schema,
+            allowed="a job, such as the block spec of the answer in a file of its own; "
+            "planner emit and planner diff read plans",
+        )

@@ -24,7 +24,7 @@ from hardware.reading.yaml_text import DuplicateKeyError
 from planner.errors import BadInputError, did_you_mean
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
-from planner.specs.reading.invalid import explained
+from planner.specs.reading.invalid import explained, refuse_answer
 from planner.specs.training import ONLY_WITH
 
 Fields = dict[str, Any]
@@ -40,8 +40,6 @@ EXCLUSIVE = {
 }
 """Field that can be set, and the rival field in its block, which is then cleared."""
 
-ANSWERS = "planner/"
-"""Start of the schema of every answer. [text]"""
 _CHANGED = " (changed)"
 """End of a cluster's name where the command line set a field."""
 _PACKAGE = Path(__file__).resolve().parents[2]
@@ -102,7 +100,7 @@ def assigned(
     Raises:
         BadInputError: A field is wrong.
     """
-    _refuse_answer(fields, file)
+    refuse_answer(fields, file)
     for assignment in assignments:
         _assign(fields, assignment, base)
     _forget_other_methods(fields, assignments)
@@ -115,20 +113,6 @@ def assigned(
     if any(a.partition("=")[0].strip() == told.field for a in assignments):
         told.file = "--set"
     raise told
-
-
-def _refuse_answer(fields: Fields, file: str) -> None:
-    """Refuse what a command wrote of a job in place of a job."""
-    schema = str(fields.get("schema", ""))
-    if schema.startswith(ANSWERS):
-        raise BadInputError(
-            "is an answer of planner, not a job",
-            file=file,
-            field="schema",
-            value=schema,
-            allowed="a job, such as the block spec of the answer in a file of its own; "
-            "planner emit and planner diff read plans",
-        )
 
 
 def locate(path: Path) -> Path:
