@@ -203,7 +203,8 @@ def search_all(
             proof. The first tier of every variant always runs. [-]
         progress: Called about ten times a second.
         stop: Ends the search, in place of the time limit. [-]
-        known: Bounds from earlier searches of the job, to which new ones are added.
+        known: Bounds and paths from earlier searches of the job, to which new ones are
+            added.
 
     Returns:
         Listed plans and bound of each variant, and what removed the rest. The least
@@ -211,7 +212,7 @@ def search_all(
         follow, with their variants, where the whole spaces gave no plan as fast.
     """
     stop = stop or after(time_limit)
-    paths = ShapePaths()
+    paths = ShapePaths() if known is None else known.paths
     rough, before = _rough(
         workloads, top, stop, known_s, enough, progress, paths, known
     )

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from planner.cost.meshes import Floats
 from planner.cost.pricing import Pricing
+from planner.search.bounds.paths import ShapePaths
 from planner.search.space.declared import Space
 
 MOST = 1 << 19
@@ -64,10 +65,13 @@ class KnownBounds:
 
     A bound depends on the candidate and on prices, but neither on limits of the search
     nor on the memory that a plan may need. So a search of a part of a space, or of the
-    space under another limit on memory, drops candidates without pricing them.
+    space under another limit on memory, drops candidates without pricing them. Paths
+    depend on the shape of a pipeline alone.
     """
 
     def __init__(self) -> None:
+        self.paths = ShapePaths()
+        """Paths by shape that the searches have found."""
         self.variants: list[_OfVariant] = []
 
     def of(self, workload: Pricing, space: Space) -> Floats:
