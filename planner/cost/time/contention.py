@@ -6,6 +6,7 @@ from planner.cost.meshes import Floats
 from planner.cost.parameters.data_groups import DataGroups
 from planner.cost.parameters.quantised import gather_width
 from planner.cost.parameters.rank_parameters import Owned
+from planner.cost.pricing import Pricing
 
 BUSY_RATE = 150e9
 """Rate of a rank's collective from which it takes all the compute it can. [B/s]
@@ -14,6 +15,26 @@ Source: FSDP1 on nodes of 8 at 50 and 100 Gb/s a GPU (fms-fsdp in
 ``benchmarks/accuracy/rows``), which this number was fitted to; over NVLink and at
 200 Gb/s a GPU eight ranks move 200 to 400 GB/s, and take all.
 """
+
+
+def lost_share(workload: Pricing, sent: Floats, moved: Floats) -> Floats:
+    """Compute lost per second of collectives that run beside it.
+
+    ``kappa min(1, B / (T v))``: B bytes in T seconds keep the multiprocessors of a
+    collective busy where they leave at the rate v at least. A slower link gets fewer
+    channels, and fewer bytes pass through the memory.
+
+    Args:
+        workload: The job.
+        sent: Bytes of the collectives on a rank. [B], shape (meshes,)
+        moved: Time of the collectives. [s], shape (meshes,)
+
+    Returns:
+        Share of the time. [1], shape (meshes,)
+    """
+    full = BUSY_RATE * np.maximum(moved, np.finfo(float).tiny)
+    share: Floats = workload.profile.overlap_contention * np.minimum(sent, full) / full
+    return share
 
 
 def contention(
@@ -25,10 +46,6 @@ def contention(
     reduces: float | Floats = 1.0,
 ) -> Floats:
     """Compute lost per second of a unit's collectives that run beside it.
-
-    ``kappa min(1, B / (T v))``: B bytes in T seconds keep the multiprocessors of a
-    collective busy where they leave at the rate v at least. A slower link gets fewer
-    channels, and fewer bytes pass through the memory.
 
     Args:
         data: Groups and rates.
@@ -46,5 +63,4 @@ def contention(
     held = trained + owned.frozen + owned.frozen_expert
     reduced = workload.recipe.gradient_bytes * trained
     sent = gathers * width * held + reduces * reduced
-    full = BUSY_RATE * np.maximum(moved, np.finfo(float).tiny)
-    return workload.profile.overlap_contention * np.minimum(sent, full) / full
+    return lost_share(workload, sent, moved)

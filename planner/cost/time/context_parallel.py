@@ -1,6 +1,7 @@
 """Exposed time of what context ranks exchange around the attention core."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from planner.cost.meshes import Floats
 from planner.cost.network import collectives as wire
 from planner.cost.streaming import memory_time, operator_latency
 from planner.cost.time.columns import Context
+from planner.cost.time.contention import lost_share
 from planner.cost.time.exchange import core_times
 from planner.cost.time.scans import dealt_times
 from planner.models.layers.blocks import (
@@ -22,6 +24,15 @@ from planner.models.layers.blocks import (
 
 DEALS = 4
 """All-to-alls of Ulysses each way: queries, keys, values and the output. [1]"""
+
+
+class Gather(NamedTuple):
+    """A gather of all keys of the context ranks. shape (meshes,)."""
+
+    time: Floats
+    """Time alone. [s]"""
+    lost: Floats
+    """Compute lost per second of the gather beside it. [1]"""
 
 
 def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
@@ -61,7 +72,8 @@ def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats
     outer = meshes.cp // meshes.ulysses
     keys = key_width(layer, meshes, repeated=context.workload.recipe.cp_repeats_kv)
     message = keys * local * outer
-    gather = wire.all_gather_time(context.links, message, context.ring)
+    time = wire.all_gather_time(context.links, message, context.ring)
+    gather = Gather(time, lost_share(context.workload, message, time))
     ahead, behind = core_times(context, layer)
     once = back = np.zeros(len(meshes))
     added = _sums(context, layer, keys)
@@ -77,18 +89,18 @@ def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats
 
 
 def _shown(
-    context: Context, moves: tuple[Moved, ...], gather: Floats, core: Floats
+    context: Context, moves: tuple[Moved, ...], gather: Gather, core: Floats
 ) -> Floats:
     """Exposed time of an exchange of keys in one pass; zero on one rank."""
     workload, ranks = context.workload, context.ring.size.astype(np.float64)
     alone = 1 - workload.profile.hidden_cp
     shown: Floats = np.zeros(len(ranks))
     for move in moves:
-        moved = move.gathers * gather
+        moved = move.gathers * gather.time
         if move.beside is None:
             shown = shown + alone * moved
         else:
-            shown = shown + _excess(context, moved, move.beside(ranks) * core)
+            shown = shown + _excess(moved, move.beside(ranks) * core, gather.lost)
     if any(move.beside for move in moves):
         shown = shown + (ranks - 1) * operator_latency(workload)
     return np.where(ranks > 1, shown, 0.0)
@@ -107,7 +119,6 @@ def _sums(context: Context, layer: LayerKind, keys: Floats) -> tuple[Floats, Flo
     return np.where(ranks > 1, ahead, 0.0), np.where(ranks > 1, behind, 0.0)
 
 
-def _excess(context: Context, moved: Floats, core: Floats) -> Floats:
+def _excess(moved: Floats, core: Floats, lost: Floats) -> Floats:
     """Time by which a transfer lengthens the attention that runs beside it. [s]."""
-    kappa = context.workload.profile.overlap_contention
-    return np.maximum(moved - core, 0.0) + kappa * np.minimum(moved, core)
+    return np.maximum(moved - core, 0.0) + lost * np.minimum(moved, core)

@@ -8,7 +8,13 @@ import numpy as np
 from planner.cost.meshes import Floats
 from planner.cost.streaming import memory_time
 from planner.cost.time.columns import Context
-from planner.models.layers.blocks import Attention, LayerKind, Mlp, ScanBlock
+from planner.models.layers.blocks import (
+    Attention,
+    LayerKind,
+    Mlp,
+    Moe,
+    ScanBlock,
+)
 
 NORM_AGAIN = 4.0
 """Bytes per element of a norm alone, without the residual that is added. [B]"""
@@ -108,9 +114,29 @@ def operator_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     for each in operators(layer):
         ahead, behind = moved.get(each.split, (0.0, 0.0))
         moved[each.split] = ahead + each.forward, behind + each.backward
-    forward = np.sum([moved[key][0] * share[key] for key in moved], axis=0)
-    backward = np.sum([moved[key][1] * share[key] for key in moved], axis=0)
+    sorting = _sorting_bytes(context, layer)
+    forward = np.sum([moved[key][0] * share[key] for key in moved], axis=0) + sorting
+    backward = np.sum([moved[key][1] * share[key] for key in moved], axis=0) + sorting
     return (
         memory_time(context.workload, forward, profile.forward_operators),
         memory_time(context.workload, backward, profile.backward_operators),
     )
+
+
+def _sorting_bytes(context: Context, layer: LayerKind) -> Floats:
+    """Bytes that sort all received copies of tokens by expert, and back: 8 h k. [B].
+
+    An all-to-all leaves the copies in the order of their senders. Several experts of a
+    rank then need a second permutation before their products and one after.
+
+    References:
+        Megatron-Core, MoEAlltoAllTokenDispatcher: sort_chunks_by_idxs if
+        num_local_experts > 1. DeepEP and HybridEP send tokens without that step.
+    """
+    ffn, meshes = layer.ffn, context.meshes
+    dispatch = context.workload.profile.expert_dispatch
+    if not isinstance(ffn, Moe) or dispatch != "all-to-all":
+        return np.zeros(len(meshes))
+    several = (meshes.ep > 1) & (ffn.experts > meshes.ep)
+    copies = ffn.top_k * context.routed
+    return np.where(several, 8.0 * ffn.routed_width * copies, 0.0)

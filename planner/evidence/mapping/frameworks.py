@@ -241,11 +241,20 @@ def _graphs(row: Row, graphs: str) -> str:
 
 
 def _steers_experts(row: Row, graphs: str) -> bool:
-    """True where graphs leave the experts, whose token counts vary, to the host."""
-    if row.model.moe is None:
+    """True where graphs leave the experts, whose token counts vary, to the host.
+
+    Padded experts have counts that never vary, and are part of their layer's graph
+    (Megatron-Core 0.14, permute of moe_utils.py and CudaGraphManager).
+    """
+    if row.model.moe is None or (_padded(row) and graphs == "layer"):
         return False
     sizes_on_device = year_of(row, "") >= rules().graphs.experts_since
     return "full" not in graphs or not sizes_on_device
+
+
+def _padded(row: Row) -> bool:
+    """True where the host knows how many tokens each expert gets."""
+    return row.software.routing == "padded"
 
 
 def _experts(row: Row, domain: int) -> dict[str, object]:
@@ -253,7 +262,7 @@ def _experts(row: Row, domain: int) -> dict[str, object]:
 
     Recipes overlap dispatch that leaves a domain; inside one, where a row says so.
     """
-    said: dict[str, object] = {}
+    said: dict[str, object] = {"expert_wait": 0.0} if _padded(row) else {}
     ranks = row.layout.ep or 1
     if ranks > 1 and domain % ranks == 0:
         said["ep_overlap"] = False

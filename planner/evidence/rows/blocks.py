@@ -280,7 +280,8 @@ class SoftwareBlock(_Words):
     dispatcher: (
         Literal["alltoall", "allgather", "deepep", "hybridep", "flex"] | None
     ) = None
-    routing: Literal["forced", "balanced", "free"] | None = None
+    routing: Literal["forced", "padded", "balanced", "free"] | None = None
+    """Loads of the experts; ``padded``: tokens are dropped and padded to one load."""
     cuda_graphs: (
         Literal["none", "router", "attention", "layer", "full-iteration"] | None
     ) = None

@@ -68,6 +68,20 @@ def test_a_ring_moves_keys_and_values_and_thrice_that_back() -> None:
     assert times(its) == pytest.approx(hidden(its, (once, 3 * once)))
 
 
+def test_a_ring_over_a_slow_link_takes_less_of_the_attention() -> None:
+    """One NIC of 50 GB/s moves B in T, and takes B / T of 150 GB/s of a quarter."""
+    its = ranks("ring", cp=4, tp=8, nodes=4)
+    size = 16_777_216 / 8
+    once = gathered(its, size)
+    assert not bool(its.ring.intra[0])
+    core = float(core_times(its, LLAMA)[0][0])
+    launches = 3 * operator_latency(its.workload)
+    lost = 0.25 * size / once / 150e9
+    assert lost < 0.25 / 3
+    shown = max(once - core, 0.0) + lost * min(once, core) + launches
+    assert times(its)[0] == pytest.approx(shown)
+
+
 def test_an_all_gather_shows_whole() -> None:
     its = ranks("all-gather")
     once = gathered(its, 16_777_216)

@@ -9,12 +9,14 @@ import pytest
 from test_stack_physics import context, job, number
 
 from planner.cost.routing import parts_reached
+from planner.cost.streaming import memory_time
 from planner.cost.time.columns import Context
 from planner.cost.time.experts import (
     expert_exchange,
     expert_waits,
     shown_exchange,
 )
+from planner.cost.time.operators import operator_times
 from planner.models import preset
 from planner.models.layers.blocks import LayerKind, Moe
 
@@ -54,6 +56,25 @@ def test_a_token_crosses_once_to_each_domain() -> None:
     whole = expert_exchange(*routed(nodes=2, ep=16))
     once = expert_exchange(*routed(nodes=2, ep=16, expert_dispatch="deduplicated"))
     assert once / whole == pytest.approx(0.786 * 0.74 / 0.85, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("ep", "dispatch", "times"),
+    [(4, "all-to-all", 1), (8, "all-to-all", 0), (4, "deduplicated", 0)],
+)
+def test_copies_are_sorted_where_a_rank_has_several_experts(
+    ep: int, dispatch: str, times: int
+) -> None:
+    """8 h k B each way for 4096 tokens of 4096 columns, two copies of each."""
+    moved, same = routed(ep=ep, expert_dispatch=dispatch), routed(ep=8)
+    sorting = [
+        float((ours - theirs)[0])
+        for ours, theirs in zip(
+            operator_times(*moved), operator_times(*same), strict=True
+        )
+    ]
+    whole = memory_time(moved[0].workload, np.array([8.0 * 4096 * 2 * 4096]), 0)[0]
+    assert sorting == pytest.approx([times * whole] * 2)
 
 
 def drawn(ffn: Moe, parts: int) -> float:

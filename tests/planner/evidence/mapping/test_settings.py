@@ -34,6 +34,8 @@ def stack(make_row: MakeRow, **software: object) -> Framework:
         ({"dispatcher": "deepep"}, "expert_dispatch", "deduplicated"),
         ({"dispatcher": "alltoall"}, "expert_dispatch", "all-to-all"),
         ({"routing": "forced"}, "expert_spread", 0.0),
+        ({"routing": "padded"}, "expert_spread", 0.0),
+        ({"routing": "padded"}, "expert_wait", 0.0),
         ({"routing": "free"}, "expert_spread", 1.7),
         ({"cuda_graphs": "full-iteration"}, "cuda_graphs", "full"),
         ({"fp8": {"recipe": "rowwise"}}, "fp8_recipe", "current"),
@@ -73,6 +75,18 @@ def test_experts_stay_with_the_host_until_their_counts_stay_on_the_device(
         job={"framework": "NeMo"},
         model={"moe": moe},
         software={"version": version, "cuda_graphs": graphs},
+    )
+    assert case_of(row).workload.framework.profile.cuda_graphs == part
+
+
+@pytest.mark.parametrize(("routing", "part"), [("padded", "layer"), ("free", "dense")])
+def test_a_graph_of_a_layer_holds_experts_whose_counts_never_vary(
+    make_row: MakeRow, routing: str, part: str
+) -> None:
+    row = make_row(
+        job={"framework": "NeMo"},
+        model={"moe": {"experts": 8, "topk": 2, "expert_ffn": 1024}},
+        software={"version": "NeMo 25.09", "cuda_graphs": "layer", "routing": routing},
     )
     assert case_of(row).workload.framework.profile.cuda_graphs == part
 
