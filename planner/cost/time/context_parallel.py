@@ -88,6 +88,24 @@ def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats
     return once + deal, back + deal
 
 
+def ring_chunks(context: Context, layer: LayerKind) -> Floats:
+    """Number of chunks of keys that a rank attends to one by one.
+
+    Args:
+        context: Shared columns. [-]
+        layer: Kind of layer. [-]
+
+    Returns:
+        The ranks of a ring; zero without one. [1], shape (meshes,)
+    """
+    ranks, none = context.ring.size.astype(np.float64), np.zeros(len(context.meshes))
+    if isinstance(layer.attention, ScanBlock):
+        return none
+    for exchange, rows in exchanges(context.meshes):
+        none = np.where(rows & (ranks > 1) & exchange.sums, ranks, none)
+    return none
+
+
 def _shown(
     context: Context, moves: tuple[Moved, ...], gather: Gather, core: Floats
 ) -> Floats:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from hardware.host import launch_time
+from planner.cost.meshes import Floats
 from planner.cost.time.columns import Context, Parts
 
 LAUNCHED_ONE_BY_ONE = frozenset({"none", "router"})
@@ -17,16 +18,17 @@ def launched(
     routed: bool = False,
     again: float = 0.0,
     share: float = 1.0,
+    chunks: Floats | float = 0.0,
 ) -> tuple[Parts, Parts]:
     """Times of the passes of a layer or an end, at least their launch times.
 
     Launches are asynchronous. The host runs ahead while the GPU is slower, and the
     GPU waits where the host is slower::
 
-        T = max(device, host),   host = (layer + experts) latency v
+        T = max(device, host),   host = (layer + experts + n ring) latency v
 
-    with v the time of this host over that of DGX H100's, in whose time a stack states
-    its launches.
+    with n chunks of a ring, and v the time of this host over that of DGX H100's, in
+    whose time a stack states its launches.
 
     Args:
         context: Shared columns.
@@ -35,6 +37,7 @@ def launched(
         routed: True where the layer routes tokens to experts.
         again: Share of the forward's kernels that the backward launches again. [1]
         share: Kernels over those of a layer. [1]
+        chunks: Chunks of keys that a ring attends to one by one. [1]
 
     Returns:
         Both passes, with the wait under ``other``; unchanged where a graph of the
@@ -54,8 +57,9 @@ def launched(
     experts = profile.host_experts if routed and not captured else 0.0
     link = context.workload.topology.cluster.host_link
     each = share * profile.latency * launch_time(link.name)
-    ahead = (profile.host_forward + experts) * each
-    behind = (profile.host_backward + experts) * each + again * ahead
+    more = experts + chunks * profile.host_ring
+    ahead = (profile.host_forward + more) * each
+    behind = (profile.host_backward + more) * each + again * ahead
     return (
         forward.plus("other", np.maximum(ahead - forward.total, 0.0)),
         backward.plus("other", np.maximum(behind - backward.total, 0.0)),

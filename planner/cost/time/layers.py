@@ -13,7 +13,7 @@ from planner.cost.parameters.adapter_times import adapter_times
 from planner.cost.parameters.adapters import is_frozen
 from planner.cost.pricing import Pricing
 from planner.cost.time.columns import Context, Parts
-from planner.cost.time.context_parallel import context_exchange
+from planner.cost.time.context_parallel import context_exchange, ring_chunks
 from planner.cost.time.exchange import GemmTimes, core_times, tensor_exchange
 from planner.cost.time.experts import expert_exchange, expert_waits, shown_exchange
 from planner.cost.time.gradients import HALF_PRECISION, gemm_shape, gemm_weight_time
@@ -53,7 +53,10 @@ def layer_time(
     backward = backward.plus("recompute", _repeated(context, layer, kind, work))
     routed = isinstance(layer.ffn, Moe)
     share = launch_share(layer, kind)
-    passes = launched(context, forward, backward, routed=routed, again=share)
+    chunks = ring_chunks(context, layer)
+    passes = launched(
+        context, forward, backward, routed=routed, again=share, chunks=chunks
+    )
     if routed:
         own = _expert_work(context, layer, work.beside)
         waits = expert_waits(context, layer, *own)

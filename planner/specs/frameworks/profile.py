@@ -40,6 +40,9 @@ class Profile(BaseModel):
     """Time in which the host launches the backward of one layer. [s]"""
     host_experts: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """Time in which the host launches router, dispatch and combine, each way. [s]"""
+    host_ring: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """Time in which the host launches the attention to one chunk of a ring, each way.
+    [s]"""
     expert_wait: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """Idle GPU in each pass of a routed layer whose token counts the host reads. [s]"""
     expert_launch: float = Field(default=0.0, ge=0, allow_inf_nan=False)

@@ -11,8 +11,9 @@ from planner.cost.memory.context_buffers import context_buffers, dealt_width, ke
 from planner.cost.network.collectives import all_gather_time, all_to_all_time
 from planner.cost.streaming import memory_time, operator_latency
 from planner.cost.time.columns import Context
-from planner.cost.time.context_parallel import context_exchange
+from planner.cost.time.context_parallel import context_exchange, ring_chunks
 from planner.cost.time.exchange import core_times
+from planner.cost.time.layers import layer_time
 from planner.models import preset
 from planner.models.layers.blocks import LayerKind
 from planner.specs.layouts.context import CP_KINDS, PLAIN
@@ -25,8 +26,9 @@ DEEPSEEK = preset("deepseek-v3").kinds[0]
 
 def ranks(kind: str, cp: int = 4, nodes: int = 1, **more: Any) -> Context:
     """4096 tokens over some context ranks of DGX H100, one sequence at a time."""
-    tp = more.pop("tp", 1)
-    workload = job("dgx-h100", nodes, hidden_cp=0.0, overlap_contention=0.25, **more)
+    tp, plain = more.pop("tp", 1), {"cp_sum_bytes": 0.0, "hidden_cp": 0.0}
+    more = {**plain, "overlap_contention": 0.25, **more}
+    workload = job("dgx-h100", nodes, **more)
     dp = workload.gpus // (tp * cp)
     axes = {"tp": tp, "cp": cp, "dp": dp, "cp_kind": CP_KINDS.index(kind)}
     return context(workload, **axes)
@@ -35,6 +37,12 @@ def ranks(kind: str, cp: int = 4, nodes: int = 1, **more: Any) -> Context:
 def times(its: Context, layer: LayerKind = LLAMA) -> tuple[float, float]:
     ahead, behind = context_exchange(its, layer)
     return float(ahead[0]), float(behind[0])
+
+
+def passes(its: Context) -> list[float]:
+    """Forward and backward of a layer, nothing recomputed."""
+    kind = its.workload.recipe.kind("none")
+    return [float(each.total[0]) for each in layer_time(its, LLAMA, kind)]
 
 
 def gathered(its: Context, size: float) -> float:
@@ -119,6 +127,24 @@ def test_sums_of_a_ring_pass_through_memory() -> None:
     expected = memory_time(workload, moved, 0)
     assert np.subtract(summed, plain) == pytest.approx(expected)
     assert times(ranks("all-gather", cp_sum_bytes=10)) == times(ranks("all-gather"))
+
+
+def test_a_ring_attends_to_one_chunk_after_the_other() -> None:
+    chunks = {
+        kind: float(ring_chunks(ranks(kind), LLAMA)[0])
+        for kind in ("ring", "gathered-ring", "ulysses2+ring", "all-gather", "ulysses")
+    }
+    assert list(chunks.values()) == [4.0, 4.0, 2.0, 0.0, 0.0]
+    assert float(ring_chunks(ranks("ring", cp=1), LLAMA)[0]) == 0.0
+
+
+def test_the_host_launches_every_chunk_of_a_ring_each_way() -> None:
+    """A pass that the host decides is longer by 4 chunks, or by none of one rank."""
+    slow = {"host_forward": 1.0, "host_backward": 2.0, "latency": 1.0}
+    for kind, longer in (("ring", 4 * 0.25), ("all-gather", 0.0)):
+        launched, alone = (ranks(kind, host_ring=each, **slow) for each in (0.25, 0.0))
+        for one, other in zip(passes(launched), passes(alone), strict=True):
+            assert one - other == pytest.approx(longer)
 
 
 def test_ulysses_deals_queries_keys_values_and_output() -> None:
