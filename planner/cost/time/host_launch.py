@@ -3,6 +3,7 @@
 import numpy as np
 
 from hardware.host import launch_time
+from planner.cost.kernels import NARROW
 from planner.cost.meshes import Floats
 from planner.cost.time.columns import Context, Parts
 
@@ -25,7 +26,8 @@ def launched(
     Launches are asynchronous. The host runs ahead while the GPU is slower, and the
     GPU waits where the host is slower::
 
-        T = max(device, host),   host = (layer + experts + n ring) latency v
+        T = max(device, host)
+        host = (layer + tensor + experts + casts + n ring) latency v
 
     with n chunks of a ring, and v the time of this host over that of DGX H100's, in
     whose time a stack states its launches.
@@ -53,14 +55,21 @@ def launched(
     profile = context.workload.profile
     if profile.cuda_graphs not in LAUNCHED_ONE_BY_ONE:
         return forward, backward
-    captured = profile.cuda_graphs == "router"
-    experts = profile.host_experts if routed and not captured else 0.0
     link = context.workload.topology.cluster.host_link
     each = share * profile.latency * launch_time(link.name)
-    more = experts + chunks * profile.host_ring
+    more = _beside_the_layer(context, routed=routed) + chunks * profile.host_ring
     ahead = (profile.host_forward + more) * each
     behind = (profile.host_backward + more) * each + again * ahead
     return (
         forward.plus("other", np.maximum(ahead - forward.total, 0.0)),
         backward.plus("other", np.maximum(behind - backward.total, 0.0)),
     )
+
+
+def _beside_the_layer(context: Context, *, routed: bool) -> Floats:
+    """Time to launch a layer's exchanges, experts and casts, each way. [s]."""
+    profile, training = context.workload.profile, context.workload.training
+    alone: Floats = np.where(context.meshes.tp > 1, profile.host_tensor, 0.0)
+    casts = profile.host_casts if training.precision in NARROW else 0.0
+    experts = profile.host_experts if routed else 0.0
+    return alone + casts + experts * (profile.cuda_graphs != "router")

@@ -8,7 +8,6 @@ import pytest
 from strategies import small_job
 from whole_fleet import groups_on
 
-from hardware.host import launch_time
 from planner.cost.kernels import cast_time, gemm_rate, unfused_time
 from planner.cost.meshes import Meshes
 from planner.cost.network.collectives import all_gather_time, fabric
@@ -19,7 +18,6 @@ from planner.cost.streaming import memory_time, operator_latency, stream_rate
 from planner.cost.time.columns import Context, Parts
 from planner.cost.time.contention import BUSY_RATE, contention
 from planner.cost.time.exchange import GemmTimes, core_times, tensor_exchange
-from planner.cost.time.host_launch import launched
 from planner.cost.time.layers import gemm_times, layer_time
 from planner.cost.time.transfers import sharded_parts
 from planner.models import preset
@@ -256,38 +254,6 @@ def test_narrow_layers_are_faster_and_their_heads_are_not_touched() -> None:
         wide = max(layer.gemms(), key=lambda gemm: gemm.weights)
         times.append(sum(float(t[0]) for t in gemm_times(its, layer, wide)))
     assert times[0] > times[1] > times[2]
-
-
-def test_a_pass_lasts_as_long_as_its_launches() -> None:
-    """Host 3 ms and 4 ms: the device's 1 ms waits 2, its 9 ms wait nothing."""
-    its = context(job(host_forward=3e-3, host_backward=4e-3, latency=1.0))
-    device = (
-        Parts().plus("compute", number(1e-3)),
-        Parts().plus("compute", number(9e-3)),
-    )
-    forward, backward = launched(its, *device)
-    assert forward.by_cause["other"] == pytest.approx(2e-3)
-    assert backward.by_cause["other"] == 0.0
-    _, again = launched(its, *device, again=2.0)
-    assert again.total == pytest.approx(10e-3)
-
-
-def test_graphs_and_latency_act_on_the_host() -> None:
-    device = Parts().plus("compute", number(0.0)), Parts().plus("compute", number(0.0))
-    slow = context(job(host_forward=1e-3, latency=2.0))
-    assert launched(slow, *device)[0].total == pytest.approx(2e-3)
-    graph = context(job(host_forward=1e-3, cuda_graphs="layer"))
-    assert launched(graph, *device)[0].total == 0.0
-
-
-def test_hosts_launch_at_their_own_speed() -> None:
-    """An A100's host takes 1.4 times as long as an H100's, Grace 1.25 times."""
-    device = Parts().plus("compute", number(0.0)), Parts().plus("compute", number(0.0))
-    hosts = {"dgx-h100": 1e-3, "dgx-a100-80gb": 1.4e-3, "gh200-1": 1.25e-3}
-    for node, expected in hosts.items():
-        its = context(job(node, host_forward=1e-3, latency=1.0))
-        assert launched(its, *device)[0].total == pytest.approx(expected)
-    assert launch_time("no such link") == 1.0
 
 
 def test_latency_acts_on_kernels() -> None:
