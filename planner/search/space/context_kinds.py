@@ -11,7 +11,7 @@ from planner.cost.memory.context_buffers import context_buffers
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.time.columns import Context
-from planner.cost.time.context_parallel import context_exchange
+from planner.cost.time.context_parallel import context_exchange, ring_chunks
 from planner.cost.workload import Workload
 from planner.models.layers.blocks import ScanBlock
 from planner.specs.layouts.context import (
@@ -111,8 +111,9 @@ class ContextKinds:
 def undominated(prices: Floats) -> list[int]:
     """Rows that no other row matches or beats everywhere; of equal rows the first.
 
-    Two layouts that differ in the kind of cp alone differ in three prices. These are
-    the exchanges of the layers each way, their buffers, and NCCL's communicators. Step
+    Two layouts that differ in the kind of cp alone differ in four prices. These are the
+    exchanges of the layers each way, the host's launches of a ring's chunks, their
+    buffers, and NCCL's communicators. Step
     time and memory never fall when one of the prices grows. A schedule's end is the
     longest path of its operations. Hidden collectives show ``max`` and ``min`` of both
     sides, and memory adds up. So a kind whose prices are all at least those of another
@@ -120,7 +121,7 @@ def undominated(prices: Floats) -> list[int]:
     exception, see :class:`ContextKinds`.
 
     Args:
-        prices: Exchange times and memory. [s] and [B], shape (kinds, prices)
+        prices: Times and memory. [s] and [B], shape (kinds, prices)
 
     Returns:
         Indices of the rows, ascending. [1]
@@ -135,7 +136,7 @@ def undominated(prices: Floats) -> list[int]:
 def _prices(
     workload: Pricing, ranks: Ranks, kinds: list[int], micro_batches: list[int]
 ) -> npt.NDArray[np.float64]:
-    """Exchange times and memory of each kind, (micro-batches, kinds, prices)."""
+    """Times and memory of each kind, (micro-batches, kinds, prices)."""
     tp, cp, dp = ranks
     rows: list[tuple[int, ...]] = [
         (tp, 0, 1, cp, kind, 1, 1, dp, cp * dp, 0, micro_batch, 1, 0)
@@ -148,6 +149,7 @@ def _prices(
         columns.append(communication_bytes(part, meshes))
         for layer in workload.kinds:
             columns += [*context_exchange(context, layer)]
+            columns += [ring_chunks(context, layer) * part.profile.host_ring]
             copied = part.recipe.cp_repeats_kv
             columns += [context_buffers(layer, meshes, repeated=copied)]
     return np.stack(columns, axis=1).reshape(len(micro_batches), len(kinds), -1)

@@ -109,7 +109,9 @@ def test_plain_kinds_stay_where_experts_hide_beside_other_passes(
     config = TINY_MIXTRAL | HEADS | {"num_local_experts": 16}
     limits = {"tp": 1, "cp": 4, "pp": 1, "micro_batch": 1, "ep": 8 * nodes}
     workload = job(limits, nodes=nodes, seq_len=65536, config=config)
-    profile = workload.profile.model_copy(update={"ep_overlap": overlap})
+    profile = workload.profile.model_copy(
+        update={"ep_overlap": overlap, "cp_sum_bytes": 0.0, "host_ring": 0.0}
+    )
     changed = replace(workload.framework, profile=profile)
     left = kinds(replace(workload, framework=changed))
     assert ({"ring", "all-gather", "ulysses"} <= left) is stay
