@@ -194,7 +194,7 @@ def lines_at(costs: StageCosts, times: StepTimes, counts: Counts, p2p: Counts) -
     Returns:
         One line a path, or a problem. [ns]
     """
-    passes = _Passes.of(costs, counts)
+    passes = Passes.of(costs, counts)
     slots, updates = passes.slots, passes.updates
     constants = p2p * times.p2p + passes.optimizers.sum(axis=1) * times.overhead
     for stage, end in ((0, times.embedding), (-1, times.head)):
@@ -209,17 +209,29 @@ def lines_at(costs: StageCosts, times: StepTimes, counts: Counts, p2p: Counts) -
     return Lines(constants, passes.factors(times.layers))
 
 
-class _Passes(NamedTuple):
+class Passes(NamedTuple):
     """Times that paths pass the operations of every stage. [1], shape (paths, ...)."""
 
     slots: Counts
+    """Of each of F to LAST. [1], shape (paths, 7, stages)"""
     optimizers: Counts
+    """Of each rank. [1], shape (paths, pp)"""
     updates: Counts
+    """Optimizers of the stage's ranks. [1], shape (paths, stages)"""
     apart: Counts
     """Weight gradients on top of backwards, from which their time was taken."""
 
     @classmethod
-    def of(cls, costs: StageCosts, counts: Counts) -> "_Passes":
+    def of(cls, costs: StageCosts, counts: Counts) -> "Passes":
+        """Count what paths pass.
+
+        Args:
+            costs: An inner problem of the shape.
+            counts: Counts of each slot on each path. [1], shape (paths, slots)
+
+        Returns:
+            The counts by stage.
+        """
         s, copies = costs.stages, costs.copies
         edge = 7 * s * copies
         slots = counts[:, :edge].reshape(-1, 7, copies, s).sum(axis=2)
@@ -229,7 +241,14 @@ class _Passes(NamedTuple):
         return cls(slots, optimizers, of_stage.sum(axis=1), apart)
 
     def factors(self, times: LayerTimes) -> Counts:
-        """Length per layer, shape (lines, stages, kinds, menu). [ns]."""
+        """Length per layer.
+
+        Args:
+            times: Times of layers. [ns]
+
+        Returns:
+            Lengths. [ns], shape (lines, stages, kinds, menu)
+        """
         fixed = sum(
             weight[:, :, None] * each
             for weight, each in (

@@ -7,6 +7,8 @@ from planner.search.bounds.bounds import Relaxation
 from planner.search.bounds.boxes import stages_decide
 from planner.search.bounds.paths import ShapePaths, even_counts
 from planner.search.bounds.rank_load_bounds import cases_of, weighted_bound
+from planner.search.corners.lessons import note_in_vain, were_in_vain
+from planner.search.corners.tree import NEVER, CornerTree, has_few_left
 from planner.search.mesh_answer import ROUNDS, MeshAnswer, Outcome
 from planner.search.solver.case_bounds import LoadTree
 from planner.search.solver.dual import Cuts, known_cuts, tighten
@@ -24,6 +26,10 @@ BOXES = 2
 """Programs of boxes that are solved in one visit, unless the bound rises before. [1]"""
 FAR = 0.05
 """Share of a step by which a bound is far below the step. [1]"""
+CUTS = 16
+"""Boxes that are cut at their corners in one visit, ours. [1]"""
+RISE = 2e-3
+"""Share by which a bound rises before its boxes serve others, ours. [1]"""
 
 
 class Met(NamedTuple):
@@ -38,8 +44,9 @@ class Met(NamedTuple):
 class CandidateWork:
     """State of one candidate, and the steps that improve bound and split.
 
-    The first step finds the best path weights, the second good splits near their
-    optimum. Then come bounds by cases of the ranks' loads, and rounds of the solver.
+    Where few layers are left to deal out, corners of boxes come first. The next step
+    finds the best path weights, the next good splits near their optimum. Then come
+    bounds by cases of the ranks' loads, and rounds of the solver.
     Where nearly every place is taken the solver closes at once, and goes first.
     """
 
@@ -55,6 +62,9 @@ class CandidateWork:
         self.split: Split | None = None
         self.tightened: Met | None = None
         self.tree: LoadTree | None = None
+        self.corners: CornerTree | None = None
+        few = self._loose() and has_few_left(costs)
+        self.cornered = not few or were_in_vain(costs, shapes)
         self.solver: MeshSolver | OnlySplit | None = None
         self.descended = not self._loose()
         self.lessons = shapes.lessons(costs)
@@ -80,6 +90,7 @@ class CandidateWork:
     def needs_solver(self) -> bool:
         """True where nothing but rounds of the solver is left."""
         first = self._loose() and self.tightened is None and self.tree is None
+        first = first or not self.cornered
         descends = not self.descended and self.tightened is not None
         divides = self.tree is not None and not self.tree.stuck
         return not (first or descends or divides)
@@ -111,9 +122,13 @@ class CandidateWork:
         return self.last
 
     def _next(self, cutoff: int | None, goal: int | None) -> MeshAnswer:
-        """Do the next of the four steps, unless known multipliers raise the bound."""
+        """Do the next of the steps, unless known multipliers raise the bound."""
         if self._learns():
             return self._answer(Outcome.OPEN)
+        return self._own(cutoff, goal) if self.cornered else self._cut_corners(cutoff)
+
+    def _own(self, cutoff: int | None, goal: int | None) -> MeshAnswer:
+        """Do the next of the steps behind the corners."""
         if self._loose() and self.tightened is None and self.tree is None:
             if self.shapes.count_cases(self.costs):
                 return self._take_cases()
@@ -133,6 +148,33 @@ class CandidateWork:
         learned = weighted_bound(self.costs, self.shapes)
         self.bound = max(before, learned, cases_of(self.costs, self.shapes).bound)
         return self.bound > before
+
+    def _cut_corners(self, cutoff: int | None) -> MeshAnswer:
+        """Bound by the corners of boxes, and hand on what that has taught.
+
+        Where the first visit gains nothing, other bounds are better: no candidate of
+        the class goes on so.
+        """
+        most = NEVER if cutoff is None else cutoff
+        tree = self.corners or CornerTree(self.costs, self.bound, self.shapes)
+        self.corners, last = tree, tree.cuts + CUTS
+        while not tree.stuck and tree.bound <= most and tree.cuts < last:
+            if self.stop.reached:
+                break
+            tree.refine(cutoff)
+        in_vain = tree.bound <= self.relaxed.bound
+        self.cornered = tree.stuck or tree.bound > most or in_vain
+        if in_vain:
+            note_in_vain(self.costs, self.shapes)
+        elif self.cornered or tree.bound > tree.taught * (1 + RISE):
+            tree.teach()
+        if self.cornered:
+            self.corners = None
+        self._better(tree.best)
+        if tree.bound == NEVER:
+            return self._answer(Outcome.INFEASIBLE)
+        self.bound = max(self.bound, tree.bound)
+        return self._answer(Outcome.OPEN)
 
     def _take_cases(self) -> MeshAnswer:
         """Begin with the boxes of another candidate of the shape."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from planner.cost.meshes import Ints
 from planner.cost.reach import Mask, reach_of
+from planner.pipeline.corners import kinds_within
 from planner.pipeline.linear import Lines
 from planner.pipeline.splits import stages_by_rank
 from planner.search.bounds.memory_bounds import most_layers
@@ -179,22 +180,27 @@ def least_in_boxes(costs: StageCosts, lines: Lines, boxes: Box) -> Ints:
 def _others(costs: StageCosts, lines: Lines, boxes: Box, main: int) -> Ints:
     """Least that the layers of all kinds but one cost above those of that one.
 
-    Each kind by itself goes to the stages that it can reach where it costs least more,
-    up to the most layers of each. shape (boxes,), or one for all.
+    Each kind by itself goes to the stages where it costs least more, from the fewest
+    up to the most layers that it has on each in the box. shape (boxes,), or (1,).
     """
-    reach, value = reach_of(costs), np.zeros(1, dtype=np.int64)
-    for kind, layers in enumerate(reach.totals.tolist()):
-        if kind == main:
-            continue
-        at = np.flatnonzero(reach.mask[:, kind])
-        more = lines.factors[:, at, kind, 0] - lines.factors[:, at, main, 0]
-        places = boxes.most[:, at]
-        more = np.broadcast_to(more, places.shape)
+    totals, value = reach_of(costs).totals.tolist(), np.zeros(1, dtype=np.int64)
+    if len(totals) == 1:
+        return value
+    kinds = [kind for kind in range(len(totals)) if kind != main]
+    limits = boxes.fewest, boxes.most
+    low, _ = kinds_within(costs, kinds, *limits, boxes.fewest)
+    _, high = kinds_within(costs, kinds, *limits, boxes.most)
+    for place, kind in enumerate(kinds):
+        more = lines.factors[:, :, kind, 0] - lines.factors[:, :, main, 0]
+        more, there = np.broadcast_arrays(more, low[:, :, place])
+        value = value + (there * more).sum(axis=1)
         order = np.argsort(more, axis=1, kind="stable")
-        places = np.take_along_axis(places, order, axis=1)
+        more = np.take_along_axis(more, order, axis=1)
+        places = np.take_along_axis(high[:, :, place] - there, order, axis=1)
+        left = totals[kind] - there.sum(axis=1, keepdims=True)
         before = np.cumsum(places, axis=1) - places
-        taken = np.clip(layers - before, 0, places)
-        value = value + (taken * np.take_along_axis(more, order, axis=1)).sum(axis=1)
+        taken = np.clip(left - before, 0, places)
+        value = value + (taken * more).sum(axis=1)
     return value
 
 

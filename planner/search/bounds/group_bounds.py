@@ -13,6 +13,7 @@ from planner.pipeline.pool_costs import pool_of_stage
 from planner.search.bounds.least import least_values
 from planner.search.bounds.paths import ShapePaths
 from planner.search.bounds.worst import SAFE
+from planner.search.corners.lessons import fresh_corners
 from planner.specs.table import StageCosts
 
 SLICE = 1 << 21
@@ -42,6 +43,8 @@ class Group:
     pp)"""
     seen: tuple[int, int] = field(default=(0, 0))
     """Lessons and families of the shape that were applied. [1]"""
+    cornered: int = 0
+    """Lessons of corners that were applied. [1]"""
 
     def lift(self, paths: ShapePaths, most: float) -> bool:
         """Raise bounds by the weighted paths that the shape was taught meanwhile.
@@ -61,12 +64,23 @@ class Group:
             width = self.like.stages * self.times.layers.forward[0].size
             for part in np.array_split(at, -(-len(at) * width // SLICE) or 1):
                 if len(part):
-                    self._raise(mean, part)
+                    times = taken(self.times, part)
+                    self._raise(part, self._steps(mean, times, self._caps(part)))
+        return self._lift_by_corners(paths, most) or bool(fresh)
+
+    def _lift_by_corners(self, paths: ShapePaths, most: float) -> bool:
+        """Raise bounds by the boxes of others; True where there was something new."""
+        fresh, self.cornered = fresh_corners(self.like, paths, self.cornered)
+        for corners in fresh:
+            at = np.flatnonzero(self.keys <= most)
+            width = len(corners.weights)
+            for part in np.array_split(at, -(-len(at) * width // SLICE) or 1):
+                if len(part):
+                    self._raise(part, corners.least(taken(self.times, part)))
         return bool(fresh)
 
-    def _raise(self, mean: WeightedPath, at: Ints) -> None:
-        """Bound some of the candidates by one weighted path."""
-        steps = self._steps(mean, taken(self.times, at), self._caps(at))
+    def _raise(self, at: Ints, steps: Ints) -> None:
+        """Raise some of the bounds to steps."""
         found = steps * self.slowdown[at] / 1e9 + self.offset[at]
         self.keys[at] = np.maximum(self.keys[at], found)
 

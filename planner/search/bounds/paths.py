@@ -73,8 +73,15 @@ def lessons_of(costs: StageCosts) -> Shape:
     return (*shape_of(costs), costs.pool_of_rank, slower)
 
 
-def _class_of(costs: StageCosts) -> Shape:
-    """Key of the splits of an inner problem, whatever fits: problems share boxes."""
+def class_of(costs: StageCosts) -> Shape:
+    """Key of the splits of an inner problem, whatever fits: problems share boxes.
+
+    Args:
+        costs: The inner problem.
+
+    Returns:
+        The key; problems with equal keys have equal paths and classes.
+    """
     return (*lessons_of(costs), costs.runs, costs.most_layers, costs.fewest)
 
 
@@ -99,6 +106,7 @@ class ShapePaths:
         self.best: dict[Shape, list[Counts]] = {}
         self.taught: Counter[Shape] = Counter()
         self.cases: dict[Shape, tuple[Box, list[WeightedPath | None]]] = {}
+        self.corners: dict[Shape, Any] = {}
         self.latest: dict[object, Any] = {}
 
     def of_work(self, costs: StageCosts) -> PathColumns:
@@ -209,7 +217,7 @@ class ShapePaths:
         if self.count_cases(costs) <= len(leaves) <= MOST_BOXES:
             columns = zip(*(box for box, _ in leaves), strict=True)
             boxes = Box(*(np.array(column, dtype=np.int64) for column in columns))
-            self.cases[_class_of(costs)] = boxes, [mean for _, mean in leaves]
+            self.cases[class_of(costs)] = boxes, [mean for _, mean in leaves]
 
     def keep_latest(self, candidate: object, paths: Any) -> None:
         """Keep what only the latest candidates are to find again: it takes memory.
@@ -238,7 +246,7 @@ class ShapePaths:
             Boxes that hold every split, and weighted paths that bound each; None
             where none are known, or where stages do not decide.
         """
-        return self.cases.get(_class_of(costs)) if stages_decide(costs) else None
+        return self.cases.get(class_of(costs)) if stages_decide(costs) else None
 
     def count_cases(self, costs: StageCosts) -> int:
         """Number of boxes into which candidates of the shape have cut the splits.

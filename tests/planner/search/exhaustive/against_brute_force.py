@@ -19,6 +19,8 @@ from planner.search.bounds.memory_bounds import cannot_fit
 from planner.search.bounds.paths import ShapePaths, in_class
 from planner.search.bounds.rank_load_bounds import cases_of
 from planner.search.candidate import CandidateWork
+from planner.search.corners.lessons import corners_like
+from planner.search.corners.tree import NEVER, CornerTree
 from planner.search.solver.dual import known_cuts, tighten
 from planner.search.solver.solve import MeshSolver, Outcome, solve_mesh
 from planner.search.solver.whole_splits import WholeSplits
@@ -120,6 +122,38 @@ def check_left(costs: StageCosts, shapes: ShapePaths) -> None:
         inside = ((boxes.low <= loads) & (loads <= boxes.high)).all(axis=1)
         inside &= ((boxes.fewest <= stages) & (stages <= boxes.most)).all(axis=1)
         assert inside.sum() == 1
+
+
+def check_corners(costs: StageCosts) -> None:
+    """Boxes by their corners, of a problem and of others that begin with its boxes.
+
+    No bound exceeds the best split, which is found; and every split is in some box.
+    """
+    if not stages_decide(costs) or costs.hosts or costs.block:
+        return
+    shapes, first = ShapePaths(), costs.layers[0]
+    slower = replace(first, forward=(2 * first.forward[0] + 1,))
+    for each in (
+        costs,
+        replace(costs, p2p=2 * costs.p2p + 1),
+        replace(costs, budget=costs.budget * 2),
+        replace(costs, layers=(slower, *costs.layers[1:])),
+    ):
+        best = cheapest_split(each)
+        most = None if best is None else best[0]
+        tree = CornerTree(each, 0, shapes)
+        while not tree.stuck:
+            tree.refine(most)
+            assert most is None or tree.bound <= most
+        assert tree.bound == (NEVER if most is None else most)
+        assert (None if tree.best is None else tree.best.value) == most
+        tree.teach()
+        boxes = corners_like(each, shapes)
+        assert boxes is not None
+        for split in islice(splits(each), 50):
+            layers = split.sum(axis=(1, 2))
+            inside = (boxes.fewest <= layers) & (layers <= boxes.most)
+            assert inside.all(axis=1).any()
 
 
 def check_solver(costs: StageCosts, value: int | None) -> None:

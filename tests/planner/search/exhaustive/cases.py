@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from against_brute_force import (
     check_boxes,
+    check_corners,
     check_first_tier,
     check_inner,
     check_whole,
@@ -59,6 +60,7 @@ class Case:
 CHECKS: dict[str, Callable[[Case], None]] = {
     "inner": lambda case: check_inner(case.inner()),
     "boxes": lambda case: check_boxes(case.inner()),
+    "corners": lambda case: check_corners(case.inner()),
     "whole splits": lambda case: check_whole(case.inner()),
     "first tier": lambda case: check_first_tier(case.inner()),
     "answer": lambda case: check_answer(case.whole()),
@@ -140,7 +142,7 @@ def find(
 
 
 def drawn_cases(check: str, room: str, *, fleets: bool) -> SearchStrategy[Case]:
-    if check in {"inner", "boxes", "whole splits", "first tier"}:
+    if check in {"inner", "boxes", "corners", "whole splits", "first tier"}:
         return inner_problems().map(lambda costs: Case(check, problem=costs))
     ticks = st.sampled_from([0, 10, 30, 60] if check == "hurried" else [0])
     jobs = recorded_jobs(room, 100, int(fleets))

@@ -22,6 +22,7 @@ BY_CASE = (
     pruning.STOPPED,
     search.INNER,
     search.BOXES,
+    search.CORNERS,
     search.FIRST_TIER,
     search.JOBS,
     split.BROKEN,

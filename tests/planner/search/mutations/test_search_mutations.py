@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from cases import is_caught
 
-from planner.pipeline import linear
+from planner.pipeline import corners, linear
 from planner.pipeline.linear import Linear, Lines
 from planner.pipeline.memory_rows import MemoryRows
 from planner.search import variant, waiting
@@ -20,6 +20,8 @@ from planner.search.bounds import bounds, boxes, deal_bounds, group_bounds, leas
 from planner.search.bounds import memory_bounds as memory
 from planner.search.bounds import rank_load_bounds as loaded
 from planner.search.bounds.paths import ShapePaths
+from planner.search.corners import tree
+from planner.search.corners.lessons import Cut
 from planner.search.incumbents import Incumbents
 from planner.search.solver import (
     box_program,
@@ -148,6 +150,25 @@ BOXES: dict[str, Mutation] = {
 @pytest.mark.parametrize("name", BOXES)
 def test_a_broken_box_is_caught(name: str, monkeypatch: Patch) -> None:
     BOXES[name](monkeypatch)
+    assert is_caught(name)
+
+
+def no_more(parts: Cut) -> Cut:
+    """Parts of a box that have their one layer more and no others."""
+    return parts._replace(most=parts.fewest)
+
+
+CORNERS: dict[str, Mutation] = {
+    "corners too slow": shift([tree.CornerTree], "_steps", lambda steps: steps + 1),
+    "parts of a box without their other layers": shift([tree], "_parts", no_more),
+    "corners that hold too much of another kind": shift([corners], "terms_of", abs),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CORNERS)
+def test_a_broken_corner_is_caught(name: str, monkeypatch: Patch) -> None:
+    CORNERS[name](monkeypatch)
     assert is_caught(name)
 
 

@@ -1,0 +1,1 @@
+"""Boxes of splits, each bounded by the step at its lower corner."""
