@@ -98,12 +98,13 @@ def ring_chunks(context: Context, layer: LayerKind) -> Floats:
     Returns:
         The ranks of a ring; zero without one. [1], shape (meshes,)
     """
-    ranks, none = context.ring.size.astype(np.float64), np.zeros(len(context.meshes))
+    ranks = context.ring.size.astype(np.float64)
+    chunks = np.zeros(len(ranks))
     if isinstance(layer.attention, ScanBlock):
-        return none
+        return chunks
     for exchange, rows in exchanges(context.meshes):
-        none = np.where(rows & (ranks > 1) & exchange.sums, ranks, none)
-    return none
+        chunks = np.where(rows & (ranks > 1) & exchange.sums, ranks, chunks)
+    return chunks
 
 
 def _shown(

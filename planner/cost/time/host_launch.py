@@ -69,7 +69,7 @@ def launched(
 def _beside_the_layer(context: Context, *, routed: bool) -> Floats:
     """Time to launch a layer's exchanges, experts and casts, each way. [s]."""
     profile, training = context.workload.profile, context.workload.training
-    alone: Floats = np.where(context.meshes.tp > 1, profile.host_tensor, 0.0)
+    tensor: Floats = np.where(context.meshes.tp > 1, profile.host_tensor, 0.0)
     casts = profile.host_casts if training.precision in NARROW else 0.0
     experts = profile.host_experts if routed else 0.0
-    return alone + casts + experts * (profile.cuda_graphs != "router")
+    return tensor + casts + experts * (profile.cuda_graphs != "router")
