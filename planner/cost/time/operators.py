@@ -8,13 +8,7 @@ import numpy as np
 from planner.cost.meshes import Floats
 from planner.cost.streaming import memory_time
 from planner.cost.time.columns import Context
-from planner.models.layers.blocks import (
-    Attention,
-    LayerKind,
-    Mlp,
-    Moe,
-    ScanBlock,
-)
+from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe, ScanBlock
 
 NORM_AGAIN = 4.0
 """Bytes per element of a norm alone, without the residual that is added. [B]"""
