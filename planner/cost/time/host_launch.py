@@ -3,7 +3,6 @@
 import numpy as np
 
 from hardware.host import launch_time
-from planner.cost.kernels import NARROW
 from planner.cost.meshes import Floats
 from planner.cost.time.columns import Context, Parts
 
@@ -27,7 +26,7 @@ def launched(
     GPU waits where the host is slower::
 
         T = max(device, host)
-        host = (layer + tensor + experts + casts + n ring) latency v
+        host = (layer + tensor + experts + n ring) latency v
 
     with n chunks of a ring, and v the time of this host over that of DGX H100's, in
     whose time a stack states its launches.
@@ -67,9 +66,8 @@ def launched(
 
 
 def _beside_the_layer(context: Context, *, routed: bool) -> Floats:
-    """Time to launch a layer's exchanges, experts and casts, each way. [s]."""
-    profile, training = context.workload.profile, context.workload.training
+    """Time to launch a layer's exchanges and experts, each way. [s]."""
+    profile = context.workload.profile
     tensor: Floats = np.where(context.meshes.tp > 1, profile.host_tensor, 0.0)
-    casts = profile.host_casts if training.precision in NARROW else 0.0
     experts = profile.host_experts if routed else 0.0
-    return tensor + casts + experts * (profile.cuda_graphs != "router")
+    return tensor + experts * (profile.cuda_graphs != "router")

@@ -14,6 +14,7 @@ from planner.schedules.simulator import Path
 from planner.search.bounds.boxes import (
     Box,
     is_near_whole,
+    least_in_boxes,
     stages_decide,
     trimmed,
 )
@@ -135,16 +136,24 @@ class LoadTree:
             found = trimmed(costs, node.kept, self.lines, self.ranks, asked)
             node = self._without(bound, node, enough, found)
         proof = None if node.mean is None else proof_of(costs, node.mean)
-        if proof is not None and node.kept.holds(costs):
-            bound = max(bound, *bounds_in(costs, proof, node.kept.take(None)).tolist())
+        if node.kept.holds(costs):
+            bound = max(bound, self._longest(node.kept))
+            if proof is not None:
+                ends = bounds_in(costs, proof, node.kept.take(None))
+                bound = max(bound, *ends.tolist())
             if enough is not None and bound > enough:
                 self.settled = min(self.settled, bound)
                 self._close(node)
                 return
-            if asked is not None and bound <= asked:
+            if proof is not None and asked is not None and bound <= asked:
                 found = shaved(costs, proof, node.kept, asked)
                 node = self._without(bound, node, enough, found)
         self._push(bound, node)
+
+    def _longest(self, box: Box) -> int:
+        """The longest of the paths through every rank, at its least in a box. [ns]."""
+        boxes = Box(*(np.tile(each, (len(self.ranks), 1)) for each in box))
+        return int(least_in_boxes(self.cuts.costs, self.lines, boxes).max())
 
     def _solve(
         self, bound: int, node: _Node, enough: int | None, goal: int | None

@@ -23,7 +23,7 @@ CLOSE = 5e-4
 SMALL = 0.25
 """Share of what is missing to rule a box out that is no longer worth another round,
 where no program of the box can rule it out. [1]"""
-STALLED, GAIN, AHEAD = 8, 5e-4, 3
+STALLED, GAIN, AHEAD = 24, 5e-4, 3
 """Rounds end, where loads are to be cut, when ``STALLED`` of them gain less than the
 share ``GAIN``. They also end when ``AHEAD`` gains more of that size would not reach the
 known bound. [1]"""

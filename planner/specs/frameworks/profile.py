@@ -43,9 +43,6 @@ class Profile(BaseModel):
     host_tensor: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """Time in which the host launches a layer's exchanges among tensor ranks, each way.
     [s]"""
-    host_casts: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """Time in which the host launches the casts and scales of a layer's products below
-    half precision, each way. [s]"""
     host_ring: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """Time in which the host launches the attention to one chunk of a ring, each way.
     [s]"""

@@ -21,7 +21,7 @@ from planner.search.bounds.rank_load_bounds import cases_of, last_loaded, weight
 from planner.search.candidate import CandidateWork
 from planner.search.solver.branching import halves
 from planner.search.solver.case_bounds import LoadTree
-from planner.search.solver.dual import tighten
+from planner.search.solver.dual import known_cuts, tighten
 from planner.search.solver.local import Descender, rounded
 from planner.search.solver.solve import Outcome
 from planner.specs.table import StageCosts
@@ -104,6 +104,25 @@ def check_tree(costs: StageCosts) -> None:
 @given(inner_problems())
 def test_no_bound_by_cases_exceeds_the_best_split(costs: StageCosts) -> None:
     check_tree(costs)
+
+
+@settings(max_examples=examples(60))
+@given(inner_problems())
+def test_a_box_that_is_looked_at_is_bounded_by_every_known_path(
+    costs: StageCosts,
+) -> None:
+    if not stages_decide(costs):
+        return
+    shapes = ShapePaths()
+    tree = LoadTree(known_cuts(costs, shapes), 0, shapes)
+    known = shapes.of(costs)
+    for path in path_lines(costs, known.counts, known.p2p).each():
+        tree.refine(None)
+        for bound, _, node in tree.nodes:
+            least = least_in_boxes(costs, Lines.of(path), node.kept.take(None))
+            assert not node.learned or bound >= least[0]
+        if tree.stuck:
+            break
 
 
 @given(inner_problems())

@@ -136,6 +136,9 @@ BOXES: dict[str, Mutation] = {
         "least_in_boxes",
         lambda value: value + value // 16 + 1,
     ),
+    "paths in boxes too long": shift(
+        [case_bounds], "least_in_boxes", lambda value: value + value // 16 + 1
+    ),
     "whole splits near by that do not fit": shift(
         [whole_splits], "fits", lambda _: True
     ),

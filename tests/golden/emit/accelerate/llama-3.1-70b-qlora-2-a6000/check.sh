@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 109.396 s a step (63.559 to 188.270), 27.0 GiB of
+# Predicted: 109.519 s a step (63.630 to 188.481), 27.0 GiB of
 # 48.0 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 4.688 s a step (3.319 to 6.624), 110.2 GiB of
+# Predicted: 4.692 s a step (3.322 to 6.630), 110.2 GiB of
 # 179.1 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

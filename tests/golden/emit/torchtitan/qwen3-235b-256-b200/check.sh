@@ -4,7 +4,7 @@
 #     ./check.sh                                  on one node, or under a launcher
 #     planner validate --log check.log            step time and peak memory, read back
 #
-# Predicted: 13.904 s a step (8.495 to 22.747), 96.1 GiB of
+# Predicted: 13.870 s a step (8.475 to 22.692), 96.1 GiB of
 # 179.1 GiB on the fullest GPU.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
