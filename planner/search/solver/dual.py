@@ -44,7 +44,7 @@ WHOLE = 0.02
 """Distance from a whole number below which a count is not cut any more. [1]"""
 LATEST = 20
 """Programs of a box whose paths the parts of the box begin with, the latest. [1]"""
-SHARES = (1.0, 0.7, 0.45, 0.2, 0.07)
+SHARES = (0.5, 0.25, 0.1, 0.03)
 """Points that give paths: shares of the way from best point to optimum. [1]
 
 An optimum of few paths lies in a corner, far from good splits. The critical paths of
