@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
@@ -27,10 +26,8 @@ QUICK = Enough(work=100.0)
 """Work of the search without one axis. [visit]"""
 ROUNDS = 3
 """Axes that are given up one after the other, at most. [1]"""
-EXPERTS = "ep"
-"""Axis of expert ranks. [text]"""
 SPLITS = tuple(axis.name for axis in DEGREES if axis.name not in DATA)
-"""Axes along which a job is split beside data parallelism. [text]"""
+"""Axes along which a job is split beside data and expert parallelism. [text]"""
 PART = 0.5
 """Share of the time left that these searches may take. [1]"""
 
@@ -96,16 +93,9 @@ def simpler(
 def _without_one(
     simplest: Contender, tried: set[frozenset[str]], stop: Stop
 ) -> Iterator[frozenset[str]]:
-    """Sets of axes that are new, with one axis less than a plan. [text].
-
-    Expert ranks may also take the place of two other axes of a model with experts.
-    """
+    """Sets of axes that are new, with one axis less than a plan. [text]."""
     used = frozenset(split_axes(simplest.layout))
-    fewer = [used - {axis} for axis in sorted(used)]
-    if simplest.workload.model.expert_parameters and EXPERTS not in used:
-        pairs = combinations(sorted(used), 2)
-        fewer += [used.difference(pair) | {EXPERTS} for pair in pairs]
-    for kept in fewer:
+    for kept in (used - {axis} for axis in sorted(used)):
         if stop.reached or kept in tried:
             continue
         tried.add(kept)

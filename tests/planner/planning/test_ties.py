@@ -108,9 +108,12 @@ def test_a_usual_layout_is_worth_little_of_the_step() -> None:
     assert robust_choice([unusual, far], [0, 1]) == 0
 
 
-def test_data_parallelism_is_no_axis() -> None:
+def test_data_and_expert_parallelism_are_no_axes() -> None:
     spread = contender(changes={"dp": 8, "dp_shard": 8})
     assert spread.axes == contender(changes={"dp": 1, "dp_shard": 1}).axes
+    dense, experts = contender(compute=1.03), contender(changes={"ep": 8})
+    assert experts.axes == dense.axes
+    assert robust_choice([experts, dense], [0, 1]) == 0
 
 
 @pytest.mark.parametrize(
