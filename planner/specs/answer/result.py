@@ -95,7 +95,7 @@ class TiedPlan(BaseModel):
     free_gib: float
     """Free memory of the fullest GPU. [GiB]"""
     axes: int
-    """Degrees above one, data's left out; recompute and offload count as one. [1]"""
+    """Degrees above one but data's and experts'; recompute and offload as one. [1]"""
 
 
 class Tie(BaseModel):
