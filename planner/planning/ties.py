@@ -36,7 +36,7 @@ ROBUST_RULE = (
     f"memory, a tenth of the GPU's being worth {WORTH / 10:.1%} of the step"
 )
 """Rule by which a robust search chooses among tied plans. [text]"""
-DATA = ("dp", "dp_shard", "ep")
+DATA = ("dp", "ep")
 """Degrees that are no axis of a layout: the GPUs that nothing else needs, and how they
 share the experts, as in 165 of 178 measured layouts of models with experts. [text]"""
 
