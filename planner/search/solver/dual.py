@@ -121,9 +121,7 @@ class Cuts:
             The one program, which now keeps to the box.
         """
         if anew or self._program is None:
-            self._program = LayerProgram(self.costs)
-            for line in self.lines:
-                self._program.add(line)
+            self._program = LayerProgram(self.costs, self.lines)
         self._program.within(box)
         return self._program
 

@@ -4,8 +4,8 @@ The program's multipliers are rounded to integers, and the Lagrangian is minimis
 whole layers. So no bound rests on floating point.
 """
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,6 @@ from planner.search.bounds.memory_rows import memory_lines
 from planner.search.bounds.worst import worst_step
 from planner.specs.table import StageCosts
 
-if TYPE_CHECKING:
-    from ortools.linear_solver import pywraplp
-
 GRAINS = (1 << 20, 1 << 14)
 """Multipliers are rounded to one of these fractions of one. [1]"""
 PARAMETERS = "use_dual_simplex:1 use_preprocessing:0 use_scaling:0"
@@ -31,6 +28,13 @@ SAFE = 2.0**62
 """Largest sum that 64-bit integers hold with room to spare. [1]"""
 PENALTY = 8.0
 """Penalty, in steps, to exceed the memory by its size, or a load by a layer. [1]"""
+
+
+INF = float("inf")
+COUNTS = 3
+"""Variables before the counts: the step, and what exceeds memory and loads. [1]"""
+NOTHING: Mapping[int, float] = {}
+"""No other columns."""
 
 
 class Solution(NamedTuple):
@@ -46,7 +50,7 @@ class _Row(NamedTuple):
     """A row of the program, which the solver has as ``unit * line``."""
 
     line: Linear
-    row: "pywraplp.Constraint"
+    at: int
     unit: float
 
 
@@ -57,38 +61,51 @@ class LayerProgram:
     the program always has a solution, and the multipliers are bounded.
     """
 
-    def __init__(self, costs: StageCosts) -> None:
+    def __init__(self, costs: StageCosts, cuts: Sequence[Linear] = ()) -> None:
+        """Hand the whole program to the solver at once.
+
+        Args:
+            costs: The inner problem.
+            cuts: Lengths of the paths that are known. [ns]
+        """
         # Few jobs need the solver, which takes long to import.
-        from ortools.linear_solver import pywraplp  # noqa: PLC0415
+        from ortools.linear_solver import linear_solver_pb2, pywraplp  # noqa: PLC0415
 
         self.costs, self.box = costs, Box.of(costs)
         # T is about the layers of a rank, and a layer adds about one to a path
         self.unit = costs.layer_count / worst_step(costs)
+        self.shape = (costs.stages, len(costs.layers), len(costs.menu))
+        # of one kind under one entry a stage's limits are the variable's own
+        self.alone = self.shape[1:] == (1, 1)
+        self.model = linear_solver_pb2.MPModelProto()
+        self._variables()
+        self._totals()
+        self.rooms = [self._room(line, 1e-6, 0) for line in memory_lines(costs)]
+        self.loads = [self._load(stages) for stages in stages_by_rank(costs)]
+        self.cuts = [_Row(cut, self._row(*self._cut(cut)), self.unit) for cut in cuts]
         self.solver = pywraplp.Solver.CreateSolver("GLOP")
         self.solver.SetSolverSpecificParametersAsString(PARAMETERS)
-        self.shape = (costs.stages, len(costs.layers), len(costs.menu))
-        inf = self.solver.infinity()
-        self.step = self.solver.NumVar(0, inf, "T")
-        self.over = [self.solver.NumVar(0, inf, name) for name in ("memory", "load")]
-        most = costs.most_layers * reach_of(costs).mask[:, :, None]
-        # of one kind under one entry a stage's fewest are the variable's own
-        alone = self.shape[1:] == (1, 1)
-        least = [fewest if alone else 0 for fewest in costs.fewest]
-        each = len(costs.layers) * len(costs.menu)
-        limits = np.broadcast_to(most, self.shape).ravel().tolist()
-        self.counts = [
-            self.solver.NumVar(float(low), float(high), "")
-            for low, high in zip(np.repeat(least, each).tolist(), limits, strict=True)
-        ]
-        self.cuts: list[_Row] = []
-        self.rooms: list[_Row] = []
+        self.solver.LoadModelFromProto(self.model)
+        self.variables, self.rows = self.solver.variables(), self.solver.constraints()
+        self.counts = self.variables[COUNTS:]
+        limited = self.rows[len(self.costs.layers) :]
+        self.stages = self.counts if self.alone else limited[: costs.stages]
         self._weights: list[float] = []
         self._found: tuple[Linear, int] | None = None
-        self._totals()
-        self._memory()
-        self.loads = [self._load(stages) for stages in stages_by_rank(costs)]
         self.within(self.box)
-        self.solver.Minimize(self.step)
+
+    def _variables(self) -> None:
+        """The step, what exceeds memory and loads, and the counts."""
+        costs, add = self.costs, self.model.variable.add
+        add(lower_bound=0.0, upper_bound=INF, objective_coefficient=1.0)
+        for _ in range(COUNTS - 1):
+            add(lower_bound=0.0, upper_bound=INF)
+        least = np.array([fewest * self.alone for fewest in costs.fewest])
+        most = costs.most_layers * reach_of(costs).mask[:, :, None]
+        pair = np.broadcast_arrays(least[:, None, None], most, np.empty(self.shape))
+        lows, highs = (each.ravel().tolist() for each in pair[:2])
+        for low, high in zip(lows, highs, strict=True):
+            add(lower_bound=low, upper_bound=high)
 
     def _totals(self) -> None:
         """Every kind's layers are placed; stages stay within the class."""
@@ -96,31 +113,31 @@ class LayerProgram:
         for kind, total in enumerate(reach_of(costs).totals.tolist()):
             chosen = np.zeros(self.shape)
             chosen[:, kind] = 1.0
-            self._add_row(chosen, float(total), float(total))
-        alone = self.shape[1:] == (1, 1)
-        # what limits the layers of each stage: a row, or the variable itself
-        self.stages = self.counts if alone else []
-        for stage in range(0 if alone else costs.stages):
+            self._row(chosen, float(total), float(total))
+        for stage in range(0 if self.alone else costs.stages):
             chosen = np.zeros(self.shape)
             chosen[stage] = 1.0
-            low = costs.fewest_layers(stage)
-            self.stages.append(self._add_row(chosen, low, costs.most_layers))
+            self._row(chosen, costs.fewest_layers(stage), costs.most_layers)
 
-    def _add_row(
-        self, factors: npt.NDArray[Any], low: float, high: float
-    ) -> "pywraplp.Constraint":
-        """Add a row, setting what is not zero alone."""
-        row = self.solver.Constraint(low, high)
-        flat = factors.ravel()
-        at = np.flatnonzero(flat)
-        for index, value in zip(at.tolist(), flat[at].tolist(), strict=True):
-            row.SetCoefficient(self.counts[index], value)
-        return row
+    def _row(
+        self,
+        factors: npt.NDArray[Any],
+        low: float,
+        high: float,
+        others: Mapping[int, float] = NOTHING,
+    ) -> int:
+        """Describe a row of the program; returns its place. [1]."""
+        at, values = _entries(factors, others)
+        self.model.constraint.add(
+            lower_bound=low, upper_bound=high, var_index=at, coefficient=values
+        )
+        return len(self.model.constraint) - 1
 
-    def _memory(self) -> None:
-        """Memory of the moments that can decide, without layers' transients."""
-        for line in memory_lines(self.costs):
-            self.rooms.append(self._room(line, 1e-6, 0))
+    def _cut(
+        self, cut: Linear
+    ) -> tuple[npt.NDArray[Any], float, float, Mapping[int, float]]:
+        """Factors, limits and other columns of ``cut - T <= 0``."""
+        return cut.factors * self.unit, -INF, -cut.constant * self.unit, {0: -1.0}
 
     def _load(self, stages: Counts) -> tuple[_Row, _Row]:
         """Rows of a rank's load from above and below, without their limits."""
@@ -131,11 +148,9 @@ class LayerProgram:
 
     def _room(self, line: Linear, unit: float, over: int) -> _Row:
         """Row of ``line <= 0``, which may be exceeded at a penalty."""
-        inf = self.solver.infinity()
-        row = self._add_row(line.factors * unit, -inf, -line.constant * unit)
         whole = max(self.costs.budget * unit, 1.0) if over == 0 else 1.0
-        row.SetCoefficient(self.over[over], -whole)
-        return _Row(line, row, unit)
+        limit, others = -line.constant * unit, {1 + over: -whole}
+        return _Row(line, self._row(line.factors * unit, -INF, limit, others), unit)
 
     def within(self, box: Box) -> None:
         """Keep to a box from now on.
@@ -143,11 +158,11 @@ class LayerProgram:
         Args:
             box: Limits on ranks; and on stages, where they decide.
         """
-        self.box, inf = box, self.solver.infinity()
+        self.box, rows = box, self.rows
         limits = zip(self.loads, box.low.tolist(), box.high.tolist(), strict=True)
         for (above, below), low, high in limits:
-            above.row.SetBounds(-inf, float(high))
-            below.row.SetBounds(-inf, float(-low))
+            rows[above.at].SetBounds(-INF, float(high))
+            rows[below.at].SetBounds(-INF, float(-low))
         if stages_decide(self.costs):
             ends = box.fewest.tolist(), box.most.tolist()
             for stage, low, high in zip(self.stages, *ends, strict=True):
@@ -159,7 +174,7 @@ class LayerProgram:
         Args:
             step: About the step of a good split. [ns]
         """
-        for over in self.over:
+        for over in self.variables[1:COUNTS]:
             self.solver.Objective().SetCoefficient(over, PENALTY * step * self.unit)
 
     def add(self, cut: Linear) -> None:
@@ -168,12 +183,12 @@ class LayerProgram:
         Args:
             cut: Length of a path. [ns]
         """
-        unit = self.unit
-        row = self._add_row(
-            cut.factors * unit, -self.solver.infinity(), -cut.constant * unit
-        )
-        row.SetCoefficient(self.step, -1.0)
-        self.cuts.append(_Row(cut, row, unit))
+        factors, low, high, others = self._cut(cut)
+        row = self.solver.Constraint(low, high)
+        for at, value in zip(*_entries(factors, others), strict=True):
+            row.SetCoefficient(self.variables[at], value)
+        self.cuts.append(_Row(cut, len(self.rows), self.unit))
+        self.rows.append(row)
 
     def solve(self) -> Solution | None:
         """Solve the program.
@@ -184,7 +199,7 @@ class LayerProgram:
         self._found = None
         if self.solver.Solve() != self.solver.OPTIMAL:
             return None
-        self._weights = [-cut.row.dual_value() for cut in self.cuts]
+        self._weights = [-self.rows[cut.at].dual_value() for cut in self.cuts]
         some = (self._lagrangian(grain) for grain in GRAINS)
         self._found = next((found for found in some if found), None)
         values = np.array([count.solution_value() for count in self.counts])
@@ -244,8 +259,8 @@ class LayerProgram:
         """The sum with multipliers rounded to 1 / grain; None where it overflows."""
         paths = zip(self._weights, (cut.line for cut in self.cuts), strict=True)
         others = (
-            (-row.dual_value() * (unit / self.unit), line)
-            for line, row, unit in (*self.rooms, *self._limits())
+            (-self.rows[at].dual_value() * (unit / self.unit), line)
+            for line, at, unit in (*self.rooms, *self._limits())
         )
         pairs = [(round(weight * grain), line) for weight, line in (*paths, *others)]
         whole: int = sum(w for w, _ in pairs[: len(self.cuts)] if w > 0)
@@ -273,3 +288,12 @@ class LayerProgram:
             w * (abs(line.constant) + layers * float(np.abs(line.factors).max()))
             for w, line in pairs
         )
+
+
+def _entries(
+    factors: npt.NDArray[Any], others: Mapping[int, float]
+) -> tuple[list[int], list[float]]:
+    """Variables of a row and their factors, those of the counts that are not zero."""
+    flat = factors.ravel()
+    at = np.flatnonzero(flat)
+    return [*others, *(at + COUNTS).tolist()], [*others.values(), *flat[at].tolist()]
