@@ -26,7 +26,7 @@ where no program of the box can rule it out. [1]"""
 STALLED, GAIN, AHEAD = 24, 5e-4, 3
 """Rounds end, where loads are to be cut, when ``STALLED`` of them gain less than the
 share ``GAIN``. They also end when ``AHEAD`` gains more of that size would not reach the
-known bound. [1]"""
+known bound. Ours, by gaps after a minute. [1]"""
 SHRUNK = 0.9, 0.7
 """Rounds end, where loads are whole, when the gap of program and simulator is more
 than this share of the gap ``STALLED`` rounds ago; the latter where a point of the box
@@ -45,7 +45,7 @@ WHOLE = 0.02
 LATEST = 20
 """Programs of a box whose paths the parts of the box begin with, the latest. [1]"""
 SHARES = (0.5, 0.25, 0.1, 0.03)
-"""Points that give paths: shares of the way from best point to optimum. [1]
+"""Points that give paths: shares of the way from best point to optimum, ours. [1]
 
 An optimum of few paths lies in a corner, far from good splits. The critical paths of
 points on the way to the optimum cut off more.

@@ -86,6 +86,7 @@ class LayerProgram:
         self.solver = pywraplp.Solver.CreateSolver("GLOP")
         self.solver.SetSolverSpecificParametersAsString(PARAMETERS)
         self.solver.LoadModelFromProto(self.model)
+        self.model.Clear()
         self.variables, self.rows = self.solver.variables(), self.solver.constraints()
         self.counts = self.variables[COUNTS:]
         limited = self.rows[len(self.costs.layers) :]
