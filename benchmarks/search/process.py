@@ -8,11 +8,12 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from threading import Timer
+from threading import Event, Thread, Timer
 from typing import Any
 
 from benchmarks.machine import RSS_UNIT, machine
 from benchmarks.search.cases import ROOT, Case
+from benchmarks.search.limits import tree_bytes
 
 Row = dict[str, Any]
 """One measurement: the output of `benchmarks.search.one`, and its case."""
@@ -21,6 +22,8 @@ GRACE = 45.0
 
 This covers the work that no time limit stops: imports, pricing and the report.
 """
+PERIOD = 0.2
+"""Time between two looks at the memory. [s]"""
 LAST_WORDS = 5.0
 """Time in which a stopped process may still print what it knows. [s]"""
 
@@ -34,7 +37,8 @@ class Ended:
     output: str
     errors: str
     peak_bytes: int
-    """Largest resident set of a single process. [B]"""
+    """Most that the process and all that it started held at once, looked at every
+    ``PERIOD``; at least the process's own largest resident set. [B]"""
     seconds: float
 
 
@@ -58,16 +62,39 @@ def run(command: list[str], limit: float) -> Ended:
         kill = Timer(limit + LAST_WORDS, _signal_group, (process.pid, signal.SIGKILL))
         stop.start()
         kill.start()
+        watch = _Watch(process.pid)
+        watch.start()
         try:
             _, status, usage = os.wait4(process.pid, 0)
         finally:
             stop.cancel()
             kill.cancel()
+            peak = watch.ended()
             _signal_group(process.pid, signal.SIGKILL)
         process.returncode = os.waitstatus_to_exitcode(status)
         texts = [_text(file) for file in (out, told)]
     seconds = time.monotonic() - began
-    return Ended(process.returncode, *texts, usage.ru_maxrss * RSS_UNIT, seconds)
+    peak = max(peak, usage.ru_maxrss * RSS_UNIT)
+    return Ended(process.returncode, *texts, peak, seconds)
+
+
+class _Watch(Thread):
+    """Looks at the memory of a process and its descendants until told to end."""
+
+    def __init__(self, process: int) -> None:
+        super().__init__(daemon=True)
+        self.process, self.peak, self.end = process, 0, Event()
+
+    def run(self) -> None:
+        """Look now and then."""
+        while not self.end.wait(PERIOD):
+            self.peak = max(self.peak, tree_bytes(self.process))
+
+    def ended(self) -> int:
+        """End; returns the most that was seen. [B]."""
+        self.end.set()
+        self.join()
+        return self.peak
 
 
 def measured(case: Case, time_limit: float) -> Row:

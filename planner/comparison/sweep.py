@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from planner.errors import BadInputError
+from planner.search.spread import alone
 from planner.search.stop import Stop, after, under
 
 Task = TypeVar("Task")
@@ -57,6 +58,12 @@ def _numbered(
     """One task in a process of its own, within its part of the memory."""
     with under(Stop(memory=memory)):
         return at, work(task)
+
+
+def _alone(work: Callable[[Task], Done], task: Task) -> Done:
+    """One task on a machine whose other cores have tasks, too."""
+    with alone():
+        return work(task)
 
 
 def on_dask(
@@ -151,7 +158,7 @@ def _gathered(
     from distributed import as_completed  # noqa: PLC0415
     from distributed.client import FutureCancelledError  # noqa: PLC0415
 
-    futures = [client.submit(work, task, pure=False) for task in tasks]
+    futures = [client.submit(_alone, work, task, pure=False) for task in tasks]
     places = {future.key: at for at, future in enumerate(futures)}
     try:
         for future in as_completed(futures, loop=client.loop):

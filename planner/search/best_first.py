@@ -18,6 +18,7 @@ from planner.search.outcome import (
     Progress,
     SearchOutcome,
 )
+from planner.search.solver.ahead import ahead_of
 from planner.search.stop import Stop, after
 from planner.search.variant import NOT_VISITED, OUT_OF_WORK, BestFirst
 from planner.search.warm_start import parts_of, pilots_of
@@ -212,6 +213,23 @@ def search_all(
         follow, with their variants, where the whole spaces gave no plan as fast.
     """
     stop = stop or after(time_limit)
+    with ahead_of(stop):
+        return _searched(
+            workloads, top, stop, known_s, tolerance, enough, progress, known
+        )
+
+
+def _searched(
+    workloads: Sequence[Pricing],
+    top: int,
+    stop: Stop,
+    known_s: float,
+    tolerance: float,
+    enough: Enough,
+    progress: Callable[[Progress], None] | None,
+    known: KnownBounds | None,
+) -> list[SearchOutcome]:
+    """The outcome of every variant; parts of large spaces are searched before."""
     paths = ShapePaths() if known is None else known.paths
     rough, before = _rough(
         workloads, top, stop, known_s, enough, progress, paths, known

@@ -226,6 +226,7 @@ class CandidateWork:
             if tree.is_program_next and tree.bound > before:
                 break
             tree.refine(cutoff, goal)
+        tree.offer(cutoff, goal)
         if tree.bound == float("inf"):
             return self._answer(Outcome.INFEASIBLE)
         if stages_decide(self.costs):

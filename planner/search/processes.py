@@ -7,10 +7,15 @@ from threading import current_thread, main_thread
 from typing import Any
 
 from joblib import Parallel, delayed
+from joblib.externals.loky import ProcessPoolExecutor
+
+from planner.search.spread import alone
 
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
 """A call in the form of ``joblib.delayed``. [-]"""
 
+IDLE_S = 60.0
+"""Time without a call after which a process ends, as it does without a parent. [s]"""
 GIVEN_UP = r"(?s).*tasks (which were still being processed|have been successfully)"
 """Pattern of joblib's warnings where results are not taken. [text]"""
 
@@ -37,12 +42,30 @@ def at_once(calls: Iterable[Call], jobs: int, *, ordered: bool = True) -> Iterat
         results.close()
 
 
+def pool_of(processes: int) -> Any:
+    """Processes that take one call after the other, in whatever order they come.
+
+    Args:
+        processes: Their number. [1]
+
+    Returns:
+        An executor of :mod:`concurrent.futures`, to be shut down by who asked. [-]
+    """
+    return ProcessPoolExecutor(processes, timeout=IDLE_S, initializer=_deafen)
+
+
 def _deaf(call: Call) -> Any:
     """Do a call in a process that leaves Ctrl-C to the parent process.
 
     Within such a process further calls are done by threads.
     """
+    function, given, named = call
+    _deafen()
+    with alone():
+        return function(*given, **named)
+
+
+def _deafen() -> None:
+    """Leave Ctrl-C to the parent process."""
     if current_thread() is main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    function, given, named = call
-    return function(*given, **named)

@@ -1,4 +1,4 @@
-"""Work of a search that other machines may do, in place of this one's cores."""
+"""Work of a search, for other machines, for all cores of this one, or for one core."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -50,3 +50,25 @@ def spread() -> Spread | None:
         None where the cores of this machine do the calls.
     """
     return _SPREAD.get()
+
+
+_ALONE: ContextVar[bool] = ContextVar("_ALONE", default=False)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Keep every search that begins meanwhile to one core: others have work, too."""
+    token = _ALONE.set(True)
+    try:
+        yield
+    finally:
+        _ALONE.reset(token)
+
+
+def is_alone() -> bool:
+    """Tell if a search is to keep to one core.
+
+    Returns:
+        True where other searches have the other cores.
+    """
+    return _ALONE.get()

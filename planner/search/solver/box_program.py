@@ -94,6 +94,28 @@ def solve_box(asked: Asked, stop: Stop | None = None) -> Solved:
     )
 
 
+def unsolved(asked: Asked) -> Solved:
+    """The answer to a question that was given up: it claims nothing new.
+
+    Args:
+        asked: The box.
+
+    Returns:
+        The known bound, without an optimum.
+    """
+    return Solved(
+        bound=asked.bound,
+        solution=None,
+        centre=None,
+        least=float("inf"),
+        multipliers=([], []),
+        kept=asked.box,
+        rest=float("inf"),
+        at=None,
+        paths=asked.paths,
+    )
+
+
 def shaved(
     costs: StageCosts, found: tuple[Linear, int] | None, box: Box, enough: int
 ) -> tuple[Box, float]:

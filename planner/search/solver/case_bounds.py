@@ -20,7 +20,8 @@ from planner.search.bounds.boxes import (
 )
 from planner.search.bounds.paths import ShapePaths
 from planner.search.bounds.rank_load_bounds import cases_of, proof_of
-from planner.search.solver.box_program import Asked, bounds_in, shaved, solve_box
+from planner.search.solver.ahead import Ticket, ahead
+from planner.search.solver.box_program import Asked, bounds_in, shaved
 from planner.search.solver.branching import halves
 from planner.search.solver.dual import WHOLE, Cuts, rank_loads
 from planner.search.solver.local import Split, fastest, rounded
@@ -31,6 +32,9 @@ MOST_ASKED = 100.0
 LEAST_ASKED = 1.0
 """Deterministic time that one question counts at least: it takes a model, too. [1]"""
 
+HANDED_IN = 4
+"""Boxes whose programs other cores may begin with, those with the least bounds, ours.
+[1]"""
 FEW = 16
 """Boxes beyond one a rank up to which a candidate gives its own up for finer boxes of
 another. [1]"""
@@ -74,6 +78,7 @@ class LoadTree:
         self.limits: tuple[int | None, int | None] = None, None
         self.best: Split | None = None
         self.closed: list[tuple[Box, WeightedPath | None]] = []
+        self.ahead, self.tickets = ahead(), dict[int, Ticket]()
         known = shapes.of(cuts.costs)
         self.ranks = known.rank
         self.lines = path_lines(cuts.costs, known.counts, known.p2p)
@@ -103,9 +108,7 @@ class LoadTree:
     @property
     def is_program_next(self) -> bool:
         """True where the box with the least bound asks for a program."""
-        node = self.nodes[0][2]
-        learned = node.learned or not stages_decide(self.cuts.costs)
-        return learned and node.solution is None
+        return self._asks_program(self.nodes[0][2])
 
     def refine(self, enough: int | None, goal: int | None = None) -> None:
         """Solve the box with the least bound, or cut it where it is solved.
@@ -115,7 +118,8 @@ class LoadTree:
             goal: A bound above this is high enough for now. [ns]
         """
         self.limits = enough, goal
-        bound, _, node = heapq.heappop(self.nodes)
+        bound, made, node = heapq.heappop(self.nodes)
+        ticket = self.tickets.pop(made, None)
         if node.solution is not None:
             if not self._asks(bound, node, enough, goal):
                 self._cut(bound, node, node.solution)
@@ -124,7 +128,36 @@ class LoadTree:
         elif not node.learned and stages_decide(self.cuts.costs):
             self._learn(bound, node, enough, goal)
         else:
-            self._solve(bound, node, enough, goal)
+            self.offer(enough, goal)
+            self._solve(bound, node, ticket)
+
+    def offer(self, enough: int | None, goal: int | None) -> None:
+        """Hand in the programs that come next, for other cores to begin with.
+
+        Args:
+            enough: A bound above this rules a box out. [ns]
+            goal: A bound above this is high enough for now. [ns]
+        """
+        self.limits = enough, goal
+        most = float("inf") if goal is None else goal
+        for bound, made, node in heapq.nsmallest(HANDED_IN, self.nodes):
+            if bound > most or not node.paths or node.kept.is_point:
+                continue
+            known, asked = self.tickets.get(made), self._asked(bound, node)
+            new = known is None or known.asked.enough != asked.enough
+            if new and self._asks_program(node):
+                self.tickets[made] = self.ahead.offer(asked, bound / most)
+
+    def _asks_program(self, node: _Node) -> bool:
+        """Tell if all was tried that needs no program."""
+        learned = node.learned or not stages_decide(self.cuts.costs)
+        return learned and node.solution is None
+
+    def _asked(self, bound: int, node: _Node) -> Asked:
+        """The question of a box's program."""
+        paths = node.paths or self._known()
+        wanted = _wanted(bound, *self.limits)
+        return Asked(self.cuts.costs, paths, node.kept, bound, wanted)
 
     def _learn(
         self, bound: int, node: _Node, enough: int | None, goal: int | None
@@ -155,17 +188,14 @@ class LoadTree:
         boxes = Box(*(np.tile(each, (len(self.ranks), 1)) for each in box))
         return int(least_in_boxes(self.cuts.costs, self.lines, boxes).max())
 
-    def _solve(
-        self, bound: int, node: _Node, enough: int | None, goal: int | None
-    ) -> None:
+    def _solve(self, bound: int, node: _Node, ticket: Ticket | None) -> None:
         """Solve the program of a box, and put aside what is slower than the goal."""
-        costs = self.cuts.costs
+        costs, (enough, goal) = self.cuts.costs, self.limits
         self.solved += 1
-        if not node.paths:
-            node = replace(node, paths=self._known())
-        wanted = _wanted(bound, enough, goal)
-        asked = Asked(costs, node.paths, node.kept, bound, wanted)
-        found = solve_box(asked, self.cuts.stop)
+        asked = self._asked(bound, node)
+        if ticket is None or ticket.asked.enough != asked.enough:
+            ticket = Ticket(asked)
+        found = self.ahead.answer(ticket, self.cuts.stop)
         if found.centre is not None and (goal is None or found.least <= goal):
             self._found(fastest(costs, rounded(costs, found.centre)))
         mean = None

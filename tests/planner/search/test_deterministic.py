@@ -6,13 +6,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import joblib
 import pytest
 from strategies import small_job
 from tiny_models import TINY_MIXTRAL
 
 from planner.cost.pricing import Pricing
+from planner.job.resolve import resolve
 from planner.job.variants import variants
 from planner.search.best_first import search_all
+from planner.search.solver import ahead
+from planner.search.solver.box_program import Solved
+from planner.search.spread import alone
+from planner.search.stop import Stop
+from planner.specs.reading.read import read_spec
 from planner.specs.search import SearchSpec
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -32,18 +39,23 @@ def jobs() -> list[Pricing]:
     ]
 
 
-def answers() -> list[object]:
-    """Layouts, splits, steps, bounds, and what every rule removed, of each job."""
+def answer(job: Pricing) -> list[object]:
+    """Layouts, splits, steps, bounds, and what every rule removed."""
     return [
         [
             [(f.step_s, f.device_bytes, f.fields, f.counts.tolist()) for f in o.ranked],
             o.bound_s,
             o.pruned,
             o.solved,
+            o.worked,
         ]
-        for job in jobs()
         for o in search_all(variants([job]), top=3)
     ]
+
+
+def answers() -> list[object]:
+    """The answer to each job."""
+    return [answer(job) for job in jobs()]
 
 
 def alike(found: object) -> object:
@@ -81,3 +93,23 @@ def test_two_processes_side_by_side_answer_alike(here: object) -> None:
 @pytest.mark.slow
 def test_a_second_search_answers_alike(here: object) -> None:
     assert alike(answers()) == here
+
+
+@pytest.mark.slow
+def test_other_cores_change_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search of many programs, with two processes beside it and with none."""
+    path = ROOT / "configs/jobs/mt-nlg-530b-2240-a100.yaml"
+    job = resolve(read_spec(path), file=path.name, base=path.parent)[0]
+    with alone():
+        by_one = answer(job)
+    monkeypatch.setattr(ahead, "WARM_UP_S", -1.0)
+    monkeypatch.setattr(joblib, "cpu_count", lambda: 3)
+    fetched, theirs = ahead.Ahead._fetched, list[ahead.Ticket]()
+
+    def counted(them: ahead.Ahead, ticket: ahead.Ticket, stop: Stop) -> Solved:
+        theirs.append(ticket)
+        return fetched(them, ticket, stop)
+
+    monkeypatch.setattr(ahead.Ahead, "_fetched", counted)
+    assert answer(job) == by_one
+    assert theirs
