@@ -131,7 +131,7 @@ class CandidateWork:
         """Do the next of the steps behind the corners."""
         if self._loose() and self.tightened is None and self.tree is None:
             if self.shapes.count_cases(self.costs):
-                return self._take_cases()
+                return self._take_cases(cutoff, goal)
             return self._tighten(cutoff)
         if not self.descended and self.tightened is not None:
             return self._descend(self.tightened, goal)
@@ -176,14 +176,12 @@ class CandidateWork:
         self.bound = max(self.bound, tree.bound)
         return self._answer(Outcome.OPEN)
 
-    def _take_cases(self) -> MeshAnswer:
+    def _take_cases(self, cutoff: int | None, goal: int | None) -> MeshAnswer:
         """Begin with the boxes of another candidate of the shape."""
         self.descended = True
         cuts = known_cuts(self.costs, self.shapes, self.stop)
         self.tree = LoadTree(cuts, self.bound, self.shapes)
-        if not self.tree.stuck:
-            self.bound = max(self.bound, int(self.tree.bound))
-        return self._answer(Outcome.OPEN)
+        return self._divide(self.tree, cutoff, goal, programs=0)
 
     def _tighten(self, cutoff: int | None) -> MeshAnswer:
         """Keep of the program its best point; and its paths, while it is of the latest.
@@ -214,16 +212,21 @@ class CandidateWork:
         return self._answer(Outcome.OPEN)
 
     def _divide(
-        self, tree: LoadTree, cutoff: int | None, goal: int | None
+        self,
+        tree: LoadTree,
+        cutoff: int | None,
+        goal: int | None,
+        programs: int = BOXES,
     ) -> MeshAnswer:
         """Bound by cases; where no case is left, nothing fits."""
         if tree.is_coarse:
             tree = self.tree = LoadTree(tree.cuts, self.bound, self.shapes)
-        before, most = tree.bound, tree.solved + BOXES
-        while tree.solved < most and not tree.stuck and not self.stop.reached:
+        before, most = tree.bound, tree.solved + programs
+        while not tree.stuck and not self.stop.reached:
             if cutoff is not None and tree.bound > cutoff:
                 break
-            if tree.is_program_next and tree.bound > before:
+            risen = tree.bound > before or tree.solved >= most
+            if tree.is_program_next and risen:
                 break
             tree.refine(cutoff, goal)
         tree.offer(cutoff, goal)

@@ -13,9 +13,10 @@ from dataclasses import replace
 from threading import RLock
 from time import monotonic
 from typing import Any
-from weakref import ref
+from weakref import WeakSet, ref
 
 from planner.schedules.simulator import Path
+from planner.search.bounds.paths import lessons_of
 from planner.search.solver.box_program import Asked, Solved, solve_box, unsolved
 from planner.search.spread import is_alone
 from planner.search.stop import Stop, resident_bytes
@@ -35,8 +36,14 @@ class Ticket:
 
     def __init__(self, asked: Asked) -> None:
         self.asked, self.is_taken = asked, False
+        self.shape = lessons_of(asked.costs)
         self.future: Future[Solved] | None = None
         self.found: Solved | None = None
+
+    def rivals(self, other: "Ticket") -> bool:
+        """Tell if another question is of another candidate of the same shape."""
+        one, two = self.asked.costs, other.asked.costs
+        return one is not two and self.shape == other.shape
 
 
 class Ahead:
@@ -53,6 +60,7 @@ class Ahead:
             stop: Tells how much memory there is. [-]
         """
         self.stop, self.spent = stop, 0.0
+        self.open: WeakSet[Ticket] = WeakSet()
         self.waiting: list[tuple[float, int, ref[Ticket]]] = []
         self.offered, self.running, self.workers = 0, 0, 0
         self.pool: Any = None
@@ -99,6 +107,8 @@ class Ahead:
                 wait([ticket.future], LOOK_S)
             else:
                 self._solve(other, stop)
+        with self.lock:
+            self.open.discard(ticket)
         return ticket.found or self._fetched(ticket, stop)
 
     def close(self) -> None:
@@ -113,16 +123,34 @@ class Ahead:
         """Take a question on, unless somebody works at it or has answered it."""
         with self.lock:
             is_free, ticket.is_taken = not ticket.is_taken, True
+            self.open.add(ticket)
         return is_free
 
     def _next(self) -> Ticket | None:
-        """The next question that nobody works at, taken on; None without any."""
+        """The next question that nobody works at, taken on; None without any.
+
+        What one candidate learns bounds others of its shape, which then ask less. So
+        their questions wait while there are any of other shapes.
+        """
+        later: list[tuple[float, int, ref[Ticket]]] = []
+        chosen = None
         with self.lock:
-            while self.waiting:
-                ticket = heapq.heappop(self.waiting)[2]()
-                if ticket is not None and self._takes(ticket):
-                    return ticket
-        return None
+            while self.waiting and chosen is None:
+                entry = heapq.heappop(self.waiting)
+                ticket = entry[2]()
+                if ticket is None or ticket.is_taken:
+                    continue
+                if any(each.rivals(ticket) for each in self.open):
+                    later.append(entry)
+                else:
+                    chosen = ticket
+            if chosen is None and later:
+                chosen = later.pop(0)[2]()
+            for entry in later:
+                heapq.heappush(self.waiting, entry)
+            if chosen is not None:
+                self._takes(chosen)
+        return chosen
 
     def _solve(self, ticket: Ticket, stop: Stop) -> None:
         """Answer a question here."""
@@ -137,7 +165,7 @@ class Ahead:
             if future is not None:
                 return _interned(future.result(), asked.paths)
         except (RuntimeError, OSError):
-            self.close()
+            self.is_off = True
         return solve_box(asked, stop)
 
     def _start(self) -> None:
@@ -153,21 +181,25 @@ class Ahead:
         self.pool = None if self.is_off else pool_of(self.workers)
 
     def _feed(self) -> None:
-        """Give every idle process the next question."""
-        while self.pool is not None and self.running < self.workers:
+        """Give every idle process the next question; none once one was lost."""
+        while self.pool is not None and not self.is_off and self.running < self.workers:
             ticket = self._next()
             if ticket is None:
                 return
+            try:
+                ticket.future = self.pool.submit(solve_box, ticket.asked)
+            except (RuntimeError, OSError):
+                ticket.is_taken, self.is_off = False, True
+                return
             self.running += 1
-            ticket.future = self.pool.submit(solve_box, ticket.asked)
             ticket.future.add_done_callback(self._done)
 
     def _done(self, future: "Future[Solved]") -> None:
         """Give a process that is idle the next question; a thread of the pool calls."""
         with self.lock:
             self.running -= 1
-            if not future.exception():
-                self._feed()
+            self.is_off = self.is_off or future.exception() is not None
+            self._feed()
 
 
 def _interned(found: Solved, known: Sequence[Path]) -> Solved:

@@ -6,7 +6,7 @@ from planner.search.bounds.boxes import Box
 from planner.search.solver.dual import WHOLE, Descent
 from planner.search.solver.program import LayerProgram
 
-TRIED = 8
+TRIED = 4
 """Stages at which a box is cut for a try, ours. [1]"""
 LEAST_GAIN = 1e-7
 """Share of a step that each side of a cut is taken to gain at least, ours. [1]"""
