@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from threading import RLock
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 from weakref import WeakSet, ref
 
 from planner.schedules.simulator import Path
@@ -31,14 +31,29 @@ LOOK_S = 0.05
 """Time between two looks at the limits while an answer is awaited. [s]"""
 
 
+class Asker(Protocol):
+    """Boxes of a candidate, which hand questions in."""
+
+    @property
+    def is_coarse(self) -> bool:
+        """True where others have cut finer: it will ask other questions."""
+        ...
+
+
 class Ticket:
     """A question that was handed in, and its answer once there is one."""
 
-    def __init__(self, asked: Asked) -> None:
-        self.asked, self.is_taken = asked, False
+    def __init__(self, asked: Asked, asker: Asker) -> None:
+        self.asked, self.asker, self.is_taken = asked, ref(asker), False
         self.shape = lessons_of(asked.costs)
         self.future: Future[Solved] | None = None
         self.found: Solved | None = None
+
+    @property
+    def is_stale(self) -> bool:
+        """True where nobody will ask it any more."""
+        asker = self.asker()
+        return asker is None or asker.is_coarse
 
     def rivals(self, other: "Ticket") -> bool:
         """Tell if another question is of another candidate of the same shape."""
@@ -66,17 +81,18 @@ class Ahead:
         self.pool: Any = None
         self.is_off, self.lock = is_alone(), RLock()
 
-    def offer(self, asked: Asked, rank: float) -> Ticket:
+    def offer(self, asked: Asked, rank: float, asker: Asker) -> Ticket:
         """Hand a question in that will be asked before long.
 
         Args:
             asked: The box.
             rank: Place among all questions: the least is answered first. [1]
+            asker: Who will ask it. [-]
 
         Returns:
             Its ticket. Who drops it takes the question back.
         """
-        ticket = Ticket(asked)
+        ticket = Ticket(asked, asker)
         with self.lock:
             if self.is_off:
                 return ticket
@@ -138,7 +154,7 @@ class Ahead:
             while self.waiting and chosen is None:
                 entry = heapq.heappop(self.waiting)
                 ticket = entry[2]()
-                if ticket is None or ticket.is_taken:
+                if ticket is None or ticket.is_taken or ticket.is_stale:
                     continue
                 if any(each.rivals(ticket) for each in self.open):
                     later.append(entry)

@@ -146,7 +146,7 @@ class LoadTree:
             known, asked = self.tickets.get(made), self._asked(bound, node)
             new = known is None or known.asked.enough != asked.enough
             if new and self._asks_program(node):
-                self.tickets[made] = self.ahead.offer(asked, bound / most)
+                self.tickets[made] = self.ahead.offer(asked, bound / most, self)
 
     def _asks_program(self, node: _Node) -> bool:
         """Tell if all was tried that needs no program."""
@@ -194,7 +194,7 @@ class LoadTree:
         self.solved += 1
         asked = self._asked(bound, node)
         if ticket is None or ticket.asked.enough != asked.enough:
-            ticket = Ticket(asked)
+            ticket = Ticket(asked, self)
         found = self.ahead.answer(ticket, self.cuts.stop)
         if found.centre is not None and (goal is None or found.least <= goal):
             self._found(fastest(costs, rounded(costs, found.centre)))

@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import joblib
 import numpy as np
@@ -25,6 +25,16 @@ from planner.specs.table import StageCosts
 
 PATIENCE = 60.0
 """Time in which a process starts and answers. [s]"""
+
+
+@dataclass(frozen=True)
+class Asks:
+    """Somebody who asks, until others have cut finer."""
+
+    is_coarse: bool = False
+
+
+HERE = Asks()
 
 
 def is_large(costs: StageCosts) -> bool:
@@ -80,7 +90,7 @@ def finish(ticket: Ticket) -> None:
 
 def test_another_core_gives_the_same_answer(asked: Asked, at_once: Ahead) -> None:
     """And paths that the question came with are not held twice."""
-    ticket = at_once.offer(asked, 0.5)
+    ticket = at_once.offer(asked, 0.5, HERE)
     finish(ticket)
     assert ticket.found is None
     found = at_once.answer(ticket, Stop())
@@ -93,20 +103,24 @@ def test_another_core_gives_the_same_answer(asked: Asked, at_once: Ahead) -> Non
 
 def test_what_is_asked_first_is_answered_first(asked: Asked) -> None:
     """Of what waits; what nobody wants any more is left out."""
-    them = Ahead(Stop(memory=0.0))
-    late, early, _ = (them.offer(asked, rank) for rank in (0.9, 0.1, 0.5))
+    them, coarse = Ahead(Stop(memory=0.0)), Asks(is_coarse=True)
+    gone = Asks()
+    stale = [them.offer(asked, 0.0, who) for who in (coarse, gone)]
+    del gone
+    late, early, _ = (them.offer(asked, rank, HERE) for rank in (0.9, 0.1, 0.5))
     del _
     assert [them._next(), them._next(), them._next()] == [early, late, None]
+    assert not any(ticket.is_taken for ticket in stale)
 
 
 def test_questions_of_other_candidates_of_a_shape_wait(asked: Asked) -> None:
     """While there are any of another shape, or of the candidate that is looked at."""
     them, like = Ahead(Stop(memory=0.0)), replace(asked.costs, p2p=asked.costs.p2p + 1)
     other = replace(asked.costs, micro_batches=2 * asked.costs.micro_batches)
-    first = them.offer(asked, 0.1)
-    rival = them.offer(replace(asked, costs=like), 0.2)
-    second = them.offer(replace(asked, costs=other), 0.3)
-    sibling = them.offer(asked, 0.4)
+    first = them.offer(asked, 0.1, HERE)
+    rival = them.offer(replace(asked, costs=like), 0.2, HERE)
+    second = them.offer(replace(asked, costs=other), 0.3, HERE)
+    sibling = them.offer(asked, 0.4, HERE)
     order = [them._next() for _ in range(5)]
     assert order == [first, second, sibling, rival, None]
 
@@ -114,7 +128,7 @@ def test_questions_of_other_candidates_of_a_shape_wait(asked: Asked) -> None:
 def test_a_question_that_nobody_works_at_is_answered_here(asked: Asked) -> None:
     with alone(), ahead_of(Stop()) as them:
         them.spent = 1e9
-        ticket = them.offer(asked, 0.5)
+        ticket = them.offer(asked, 0.5, HERE)
         assert them.pool is None
         check_same(them.answer(ticket, Stop()), solve_box(asked))
         assert ticket.future is None
@@ -123,7 +137,7 @@ def test_a_question_that_nobody_works_at_is_answered_here(asked: Asked) -> None:
 def test_the_wait_for_an_answer_is_used_for_others(
     asked: Asked, at_once: Ahead
 ) -> None:
-    first, *others = (at_once.offer(asked, 0.1 * at) for at in range(5))
+    first, *others = (at_once.offer(asked, 0.1 * at, HERE) for at in range(5))
     check_same(at_once.answer(first, Stop()), solve_box(asked))
     for ticket in others:
         check_same(at_once.answer(ticket, Stop()), solve_box(asked))
@@ -131,17 +145,21 @@ def test_the_wait_for_an_answer_is_used_for_others(
 
 
 def test_a_lost_process_costs_time_alone(asked: Asked, at_once: Ahead) -> None:
-    tickets = [at_once.offer(asked, 0.1 * at) for at in range(3)]
+    tickets = [at_once.offer(asked, 0.1 * at, HERE) for at in range(3)]
     for process in list(at_once.pool._processes):
         os.kill(process, signal.SIGKILL)
-    for ticket in (at_once.offer(asked, 0.0), *tickets, at_once.offer(asked, 0.0)):
+    for ticket in (
+        at_once.offer(asked, 0.0, HERE),
+        *tickets,
+        at_once.offer(asked, 0.0, HERE),
+    ):
         check_same(at_once.answer(ticket, Stop()), solve_box(asked))
     assert at_once.is_off
 
 
 def test_a_wait_ends_with_the_search(asked: Asked, at_once: Ahead) -> None:
     """The answer then claims nothing that was not known."""
-    ticket = at_once.offer(asked, 0.5)
+    ticket = at_once.offer(asked, 0.5, HERE)
     found = at_once.answer(ticket, Stop(why=INTERRUPTED))
     assert found.solution is None
     assert found.bound == asked.bound
@@ -153,13 +171,13 @@ def test_no_process_is_left_and_none_starts_for_lack_of_memory(
     monkeypatch.setattr(module, "WARM_UP_S", -1.0)
     monkeypatch.setattr(joblib, "cpu_count", lambda: 3)
     with ahead_of(Stop()) as them:
-        them.offer(asked, 0.5)
+        them.offer(asked, 0.5, HERE)
         processes = list(them.pool._processes)
         assert len(processes) == 2
     for process in processes:
         with pytest.raises(ProcessLookupError):
             os.kill(process, 0)
     with ahead_of(Stop(memory=resident_bytes() + 1e8)) as them:
-        them.offer(asked, 0.5)
+        them.offer(asked, 0.5, HERE)
         assert them.pool is None
         assert them.is_off
