@@ -51,7 +51,7 @@ class MemoryRows:
     """Memory of ranks at moments of one kind: those of the passes, or one idle."""
 
     rank: Ints
-    """Pipeline rank. [1], shape (rows,)"""
+    """Pipeline rank, in order. [1], shape (rows,)"""
     stages: Ints
     """Virtual stages of every pipeline rank, by chunk. [1], shape (pp, vpp)"""
     working: Ints
@@ -92,8 +92,9 @@ class MemoryRows:
         Returns:
             Memory. [block], shape (..., rows)
         """
-        held = self.by_chunk(self.sums(counts))
-        memory: Ints = np.einsum("...rc->...r", held) + self.at_work(counts)
+        held = counts[..., self.stages[self.rank], :, :]
+        by_row = np.einsum("...rckm,rckm->...r", held, self.factors) + self.constants
+        memory: Ints = by_row + self.at_work(counts)
         return memory
 
     def sums(self, counts: Counts) -> Ints:
@@ -264,10 +265,13 @@ def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
     Returns:
         Memory. [block], shape (..., pp)
     """
-    peaks = np.full((costs.pp, *counts.shape[:-3]), np.iinfo(np.int64).min)
+    peaks = np.full((*counts.shape[:-3], costs.pp), np.iinfo(np.int64).min)
     for rows in memory_rows(costs):
-        np.maximum.at(peaks, rows.rank, np.moveaxis(rows.blocks(counts), -1, 0))
-    return np.moveaxis(peaks, 0, -1)
+        first = np.flatnonzero(np.diff(rows.rank, prepend=-1))
+        most = np.maximum.reduceat(rows.blocks(counts), first, axis=-1)
+        ranks = rows.rank[first]
+        peaks[..., ranks] = np.maximum(peaks[..., ranks], most)
+    return peaks
 
 
 def spared_blocks(costs: StageCosts, counts: Counts) -> Ints:
