@@ -131,7 +131,56 @@ def is_near_whole(costs: StageCosts, box: Box) -> bool:
     return fixed and pairs and stages_decide(costs) and len(costs.layers) == 1
 
 
-def least_in_boxes(costs: StageCosts, lines: Lines, boxes: Box) -> Ints:
+class Sorted(NamedTuple):
+    """Prices of a layer on the stages, cheapest first: on each rank, and on all."""
+
+    order: Ints
+    """Chunks of each rank by price. [1], shape (lines, pp, vpp)"""
+    by_rank: Ints
+    """Their prices. shape (lines, pp, vpp)"""
+    across: Ints
+    """Chunks of all ranks, in that order, by price. [1], shape (lines, stages)"""
+    prices: Ints
+    """Their prices. shape (lines, stages)"""
+
+    @classmethod
+    def of(cls, costs: StageCosts, lines: Lines) -> "Sorted":
+        """Sort the prices of the commonest kind.
+
+        Args:
+            costs: An inner problem whose stages decide.
+            lines: Linear functions of the counts.
+
+        Returns:
+            Prices of each line.
+        """
+        by_rank = lines.factors[:, :, _commonest(costs), 0][:, stages_by_rank(costs)]
+        order = np.argsort(by_rank, axis=2, kind="stable")
+        by_rank = np.take_along_axis(by_rank, order, axis=2)
+        flat = by_rank.reshape(len(by_rank), -1)
+        across = np.argsort(flat, axis=1, kind="stable")
+        return cls(order, by_rank, across, np.take_along_axis(flat, across, axis=1))
+
+    def take(self, rows: Ints) -> "Sorted":
+        """Prices of some lines.
+
+        Args:
+            rows: Indices. [1]
+
+        Returns:
+            Their prices.
+        """
+        return Sorted(*(each[rows] for each in self))
+
+
+def _commonest(costs: StageCosts) -> int:
+    """Index of the kind with the most layers. [1]."""
+    return int(reach_of(costs).totals.argmax())
+
+
+def least_in_boxes(
+    costs: StageCosts, lines: Lines, boxes: Box, known: Sorted | None = None
+) -> Ints:
     """Least values of linear functions over the splits in boxes, by one line a box.
 
     All layers are first priced as those of the commonest kind. The limits of stages lie
@@ -142,37 +191,30 @@ def least_in_boxes(costs: StageCosts, lines: Lines, boxes: Box) -> Ints:
 
     Args:
         costs: An inner problem whose stages decide.
-        lines: A linear function of the counts for each box.
+        lines: A linear function of the counts for each box, or one for all.
         boxes: Boxes that hold a split each.
+        known: Prices of the lines, where they are sorted already.
 
     Returns:
         Values that no split in the box goes below. shape (boxes,)
     """
-    by_rank = stages_by_rank(costs)
-    main = int(reach_of(costs).totals.argmax())
-    price = lines.factors[:, :, main, 0]
+    by_rank, main = stages_by_rank(costs), _commonest(costs)
+    prices = known or Sorted.of(costs, lines)
     value = lines.constants + _others(costs, lines, boxes, main)
-    price = np.broadcast_to(price, boxes.fewest.shape)
-    value = value + (boxes.fewest * price).sum(axis=1)
-    ranked = price[:, by_rank]
-    order = np.argsort(ranked, axis=2, kind="stable")
-    ranked = np.take_along_axis(ranked, order, axis=2)
+    value = value + (boxes.fewest * lines.factors[:, :, main, 0]).sum(axis=1)
     places = (boxes.most - boxes.fewest)[:, by_rank]
-    places = np.take_along_axis(places, order, axis=2)
+    places = np.take_along_axis(places, prices.order, axis=2)
     filled = np.cumsum(places, axis=2) - places
     held = boxes.fewest[:, by_rank].sum(axis=2)
     asked = np.maximum(boxes.low - held, 0)[:, :, None]
     room = np.maximum(boxes.high - held, 0)[:, :, None]
     taken = np.clip(asked - filled, 0, places)
-    value = value + (taken * ranked).sum(axis=(1, 2))
+    value = value + (taken * prices.by_rank).sum(axis=(1, 2))
     free = (np.clip(room - filled, 0, places) - taken).reshape(len(value), -1)
     left = costs.layer_count - held.sum(axis=1) - taken.sum(axis=(1, 2))
-    flat = ranked.reshape(len(value), -1)
-    order = np.argsort(flat, axis=1, kind="stable")
-    free = np.take_along_axis(free, order, axis=1)
-    flat = np.take_along_axis(flat, order, axis=1)
+    free = np.take_along_axis(free, prices.across, axis=1)
     before = np.cumsum(free, axis=1) - free
-    dealt: Ints = (np.clip(left[:, None] - before, 0, free) * flat).sum(axis=1)
+    dealt = (np.clip(left[:, None] - before, 0, free) * prices.prices).sum(axis=1)
     least: Ints = value + dealt
     return least
 
@@ -205,7 +247,12 @@ def _others(costs: StageCosts, lines: Lines, boxes: Box, main: int) -> Ints:
 
 
 def trimmed(
-    costs: StageCosts, box: Box, lines: Lines, ranks: Ints, enough: int
+    costs: StageCosts,
+    box: Box,
+    lines: Lines,
+    ranks: Ints,
+    enough: int,
+    known: Sorted | None = None,
 ) -> tuple[Box, float]:
     """The part of a box without loads of ranks at which some path is above *enough*.
 
@@ -220,12 +267,14 @@ def trimmed(
         lines: Paths.
         ranks: Rank whose most layers each path is to rule out. [1], shape (lines,)
         enough: A step above which no split is wanted. [ns]
+        known: Prices of the lines, where they are sorted already.
 
     Returns:
         What is left, and a bound on every split that is not in it; inf where all is
         left. [ns]
     """
     least, own = float("inf"), np.eye(len(box.low), dtype=bool)
+    prices = known or Sorted.of(costs, lines)
     while box.holds(costs):
         full = Box(*(np.tile(each, (len(own), 1)) for each in box))
         full = full._replace(low=np.where(own, box.high, box.low))
@@ -234,7 +283,8 @@ def trimmed(
         some = Lines(lines.constants[at], lines.factors[at])
         bounds = np.zeros(len(own), dtype=np.int64)
         if len(at):
-            values = least_in_boxes(costs, some, full.take(ranks[at]))
+            held = full.take(ranks[at])
+            values = least_in_boxes(costs, some, held, prices.take(at))
             np.maximum.at(bounds, ranks[at], values)
         gone = ~there | (bounds > enough)
         if not gone.any():

@@ -13,6 +13,7 @@ from planner.pipeline.splits import step_ns
 from planner.schedules.simulator import Path
 from planner.search.bounds.boxes import (
     Box,
+    Sorted,
     is_near_whole,
     least_in_boxes,
     stages_decide,
@@ -82,6 +83,7 @@ class LoadTree:
         known = shapes.of(cuts.costs)
         self.ranks = known.rank
         self.lines = path_lines(cuts.costs, known.counts, known.p2p)
+        self.prices = Sorted.of(cuts.costs, self.lines)
         cases = cases_of(cuts.costs, shapes)
         for at, its in enumerate(cases.bounds.tolist()):
             box = cases.boxes.take(at)
@@ -166,7 +168,8 @@ class LoadTree:
         costs, asked = self.cuts.costs, _wanted(bound, enough, goal)
         node = replace(node, learned=True, paths=node.paths or self._known())
         if asked is not None:
-            found = trimmed(costs, node.kept, self.lines, self.ranks, asked)
+            box, lines = node.kept, self.lines
+            found = trimmed(costs, box, lines, self.ranks, asked, self.prices)
             node = self._without(bound, node, enough, found)
         proof = None if node.mean is None else proof_of(costs, node.mean)
         if node.kept.holds(costs):
@@ -186,7 +189,8 @@ class LoadTree:
     def _longest(self, box: Box) -> int:
         """The longest of the paths through every rank, at its least in a box. [ns]."""
         boxes = Box(*(np.tile(each, (len(self.ranks), 1)) for each in box))
-        return int(least_in_boxes(self.cuts.costs, self.lines, boxes).max())
+        costs, lines = self.cuts.costs, self.lines
+        return int(least_in_boxes(costs, lines, boxes, self.prices).max())
 
     def _solve(self, bound: int, node: _Node, ticket: Ticket | None) -> None:
         """Solve the program of a box, and put aside what is slower than the goal."""
