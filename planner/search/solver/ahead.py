@@ -194,7 +194,11 @@ class Ahead:
         left = (self.stop.memory - resident_bytes()) / 2 / WORKER_BYTES
         self.workers = int(min(cpu_count() - 1, left, MOST_WORKERS))
         self.is_off = self.workers < 1
-        self.pool = None if self.is_off else pool_of(self.workers)
+        try:
+            self.pool = None if self.is_off else pool_of(self.workers)
+        except (RuntimeError, OSError, ImportError):
+            # A system without semaphores has no pools.
+            self.is_off = True
 
     def _feed(self) -> None:
         """Give every idle process the next question; none once one was lost."""

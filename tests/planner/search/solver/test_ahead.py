@@ -12,6 +12,7 @@ import pytest
 from hypothesis import Phase, find, settings
 from strategies import inner_problems
 
+from planner.search import processes
 from planner.search.bounds.bounds import relax
 from planner.search.bounds.boxes import Box
 from planner.search.bounds.paths import ShapePaths
@@ -155,6 +156,18 @@ def test_a_lost_process_costs_time_alone(asked: Asked, at_once: Ahead) -> None:
     ):
         check_same(at_once.answer(ticket, Stop()), solve_box(asked))
     assert at_once.is_off
+
+
+def test_a_system_without_pools_costs_time_alone(
+    asked: Asked, at_once: Ahead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: int) -> None:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(processes, "pool_of", refused)
+    ticket = at_once.offer(asked, 0.5, HERE)
+    assert at_once.is_off
+    check_same(at_once.answer(ticket, Stop()), solve_box(asked))
 
 
 def test_a_wait_ends_with_the_search(asked: Asked, at_once: Ahead) -> None:
