@@ -9,15 +9,12 @@ more than ``MORE`` times the memory limit, or leaves with another code than 0, 3
 
 import argparse
 import os
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from benchmarks.search.cases import FOLDERS, ROOT
+from benchmarks.search.cases import FOLDERS
+from benchmarks.search.process import run
 
 SPACES = ("default", "full")
 LATE = 5.0
@@ -26,8 +23,6 @@ MORE = 1.2
 """Memory that a process may hold, over its limit. [1]"""
 CODES = (0, 3, 4)
 """Plans, a proof that nothing fits, or no plan in time. [1]"""
-PERIOD = 0.05
-"""Time between two looks at the memory. [s]"""
 PATIENCE = 60.0
 """Time after the limit at which a process is killed. [s]"""
 GIB = 2**30
@@ -61,32 +56,6 @@ class Kept:
         return in_time and self.peak_bytes <= MORE * memory_limit and self.code in CODES
 
 
-def tree_bytes(root: int) -> int:
-    """Memory of a process and of all its descendants.
-
-    Args:
-        root: Process number. [1]
-
-    Returns:
-        Resident sets; shared pages count in each process. [B]
-    """
-    parents: dict[int, int] = {}
-    held: dict[int, int] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        number = int(stat.parent.name)
-        parents[number], held[number] = int(fields[1]), int(fields[21]) * 4096
-    total, family = 0, [root]
-    while family:
-        own = family.pop()
-        total += held.get(own, 0)
-        family += [child for child, parent in parents.items() if parent == own]
-    return total
-
-
 def planned(job: str, space: str, time_limit: float, more: Sequence[str]) -> Kept:
     """Plan one job in a process of its own, and watch its time and memory.
 
@@ -101,23 +70,13 @@ def planned(job: str, space: str, time_limit: float, more: Sequence[str]) -> Kep
     """
     command = [sys.executable, "-m", "planner", "plan", job]
     command += ["--set", f"search.space={space}", "--time-limit", f"{time_limit:g}"]
-    with tempfile.TemporaryFile() as told:
-        began, before = time.monotonic(), sum(os.times()[2:4])
-        process = subprocess.Popen(  # noqa: S603  # our own module
-            [*command, *more], cwd=ROOT, stdout=told, stderr=told
-        )
-        peak = 0
-        while process.poll() is None:
-            peak = max(peak, tree_bytes(process.pid))
-            if time.monotonic() > began + time_limit + PATIENCE:
-                process.kill()
-            time.sleep(PERIOD)
-        seconds = time.monotonic() - began
-        told.seek(0)
-        lines = told.read().decode(errors="replace").strip().splitlines()
-    code = process.returncode
+    before = sum(os.times()[2:4])
+    ended = run([*command, *more], time_limit + PATIENCE)
     cpu = sum(os.times()[2:4]) - before
-    return Kept(job, space, seconds, cpu, peak, code, lines[-1] if lines else "")
+    last = (ended.output + ended.errors).strip().splitlines()[-1:]
+    return Kept(
+        job, space, ended.seconds, cpu, ended.peak_bytes, ended.code, "".join(last)
+    )
 
 
 def jobs() -> Iterator[str]:

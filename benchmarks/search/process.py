@@ -8,12 +8,12 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Event, Thread, Timer
 from typing import Any
 
 from benchmarks.machine import RSS_UNIT, machine
 from benchmarks.search.cases import ROOT, Case
-from benchmarks.search.limits import tree_bytes
 
 Row = dict[str, Any]
 """One measurement: the output of `benchmarks.search.one`, and its case."""
@@ -22,7 +22,7 @@ GRACE = 45.0
 
 This covers the work that no time limit stops: imports, pricing and the report.
 """
-PERIOD = 0.2
+PERIOD = 0.1
 """Time between two looks at the memory. [s]"""
 LAST_WORDS = 5.0
 """Time in which a stopped process may still print what it knows. [s]"""
@@ -76,6 +76,32 @@ def run(command: list[str], limit: float) -> Ended:
     seconds = time.monotonic() - began
     peak = max(peak, usage.ru_maxrss * RSS_UNIT)
     return Ended(process.returncode, *texts, peak, seconds)
+
+
+def tree_bytes(root: int) -> int:
+    """Memory of a process and of all its descendants.
+
+    Args:
+        root: Process number. [1]
+
+    Returns:
+        Resident sets; shared pages count in each process. [B]
+    """
+    parents: dict[int, int] = {}
+    held: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        number = int(stat.parent.name)
+        parents[number], held[number] = int(fields[1]), int(fields[21]) * 4096
+    total, family = 0, [root]
+    while family:
+        own = family.pop()
+        total += held.get(own, 0)
+        family += [child for child, parent in parents.items() if parent == own]
+    return total
 
 
 class _Watch(Thread):

@@ -97,19 +97,6 @@ class MemoryRows:
         memory: Ints = by_row + self.at_work(counts)
         return memory
 
-    def sums(self, counts: Counts) -> Ints:
-        """Sum every term over the layers and ends of each stage.
-
-        Args:
-            counts: Layers. [1], shape (..., stages, kinds, menu)
-
-        Returns:
-            Memory. [block], shape (..., stages, terms)
-        """
-        flat = counts.reshape(*counts.shape[:-2], -1)
-        of_layers = flat @ self.layers.reshape(-1, self.layers.shape[-1])
-        return np.asarray(of_layers + self._ends_by_stage)
-
     def by_chunk(self, terms: Ints) -> Ints:
         """Memory of every chunk, without the unit at work.
 
@@ -131,7 +118,9 @@ class MemoryRows:
         Returns:
             Memory. [block], shape (terms, rows)
         """
-        terms = self._on_chunks(self.sums(counts))
+        flat = counts.reshape(self.depth, -1)
+        of_layers = flat @ self.layers.reshape(-1, self.layers.shape[-1])
+        terms = self._on_chunks(of_layers + self._ends_by_stage)
         held: Ints = np.einsum("trc,trc->tr", self.weights, terms)
         return held
 

@@ -45,6 +45,8 @@ def at_once(calls: Iterable[Call], jobs: int, *, ordered: bool = True) -> Iterat
 def pool_of(processes: int) -> Any:
     """Processes that take one call after the other, in whatever order they come.
 
+    joblib's own kind, which does not import the main module of the parent again.
+
     Args:
         processes: Their number. [1]
 

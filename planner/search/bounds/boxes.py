@@ -252,7 +252,7 @@ def trimmed(
     lines: Lines,
     ranks: Ints,
     enough: int,
-    known: Sorted | None = None,
+    prices: Sorted,
 ) -> tuple[Box, float]:
     """The part of a box without loads of ranks at which some path is above *enough*.
 
@@ -267,14 +267,13 @@ def trimmed(
         lines: Paths.
         ranks: Rank whose most layers each path is to rule out. [1], shape (lines,)
         enough: A step above which no split is wanted. [ns]
-        known: Prices of the lines, where they are sorted already.
+        prices: Prices of the lines.
 
     Returns:
         What is left, and a bound on every split that is not in it; inf where all is
         left. [ns]
     """
     least, own = float("inf"), np.eye(len(box.low), dtype=bool)
-    prices = known or Sorted.of(costs, lines)
     while box.holds(costs):
         full = Box(*(np.tile(each, (len(own), 1)) for each in box))
         full = full._replace(low=np.where(own, box.high, box.low))

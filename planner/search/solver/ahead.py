@@ -61,6 +61,10 @@ class Ticket:
         return one is not two and self.shape == other.shape
 
 
+_Entry = tuple[float, int, ref[Ticket]]
+"""Rank, number and ticket of a question that waits. [-]"""
+
+
 class Ahead:
     """Questions that other processes answer, those first that are asked first.
 
@@ -76,7 +80,7 @@ class Ahead:
         """
         self.stop, self.spent = stop, 0.0
         self.open: WeakSet[Ticket] = WeakSet()
-        self.waiting: list[tuple[float, int, ref[Ticket]]] = []
+        self.waiting: list[_Entry] = []
         self.offered, self.running, self.workers = 0, 0, 0
         self.pool: Any = None
         self.is_off, self.lock = is_alone(), RLock()
@@ -148,7 +152,7 @@ class Ahead:
         What one candidate learns bounds others of its shape, which then ask less. So
         their questions wait while there are any of other shapes.
         """
-        later: list[tuple[float, int, ref[Ticket]]] = []
+        later: list[tuple[_Entry, Ticket]] = []
         chosen = None
         with self.lock:
             while self.waiting and chosen is None:
@@ -157,12 +161,12 @@ class Ahead:
                 if ticket is None or ticket.is_taken or ticket.is_stale:
                     continue
                 if any(each.rivals(ticket) for each in self.open):
-                    later.append(entry)
+                    later.append((entry, ticket))
                 else:
                     chosen = ticket
             if chosen is None and later:
-                chosen = later.pop(0)[2]()
-            for entry in later:
+                _, chosen = later.pop(0)
+            for entry, _ in later:
                 heapq.heappush(self.waiting, entry)
             if chosen is not None:
                 self._takes(chosen)
@@ -175,14 +179,12 @@ class Ahead:
         self.spent += monotonic() - began
 
     def _fetched(self, ticket: Ticket, stop: Stop) -> Solved:
-        """The answer of another process; our own where that was lost."""
+        """The answer of another process; our own where that gave none."""
         asked, future = ticket.asked, ticket.future
-        try:
-            if future is not None:
-                return _interned(future.result(), asked.paths)
-        except (RuntimeError, OSError):
+        if future is None or future.exception() is not None:
             self.is_off = True
-        return solve_box(asked, stop)
+            return solve_box(asked, stop)
+        return _interned(future.result(), asked.paths)
 
     def _start(self) -> None:
         """Start a process for every other core that the memory allows."""

@@ -123,12 +123,12 @@ class LoadTree:
         bound, made, node = heapq.heappop(self.nodes)
         ticket = self.tickets.pop(made, None)
         if node.solution is not None:
-            if not self._asks(bound, node, enough, goal):
+            if not self._asks(bound, node):
                 self._cut(bound, node, node.solution)
         elif node.kept.is_point and stages_decide(self.cuts.costs):
             self._settle_point(node)
         elif not node.learned and stages_decide(self.cuts.costs):
-            self._learn(bound, node, enough, goal)
+            self._learn(bound, node)
         else:
             self.offer(enough, goal)
             self._solve(bound, node, ticket)
@@ -158,19 +158,21 @@ class LoadTree:
     def _asked(self, bound: int, node: _Node) -> Asked:
         """The question of a box's program."""
         paths = node.paths or self._known()
-        wanted = _wanted(bound, *self.limits)
-        return Asked(self.cuts.costs, paths, node.kept, bound, wanted)
+        return Asked(self.cuts.costs, paths, node.kept, bound, self._wanted(bound))
 
-    def _learn(
-        self, bound: int, node: _Node, enough: int | None, goal: int | None
-    ) -> None:
+    def _wanted(self, bound: int) -> int | None:
+        """Bound that is high enough: for now, where the goal is not reached. [ns]."""
+        enough, goal = self.limits
+        return enough if goal is None or bound > goal else goal
+
+    def _learn(self, bound: int, node: _Node) -> None:
         """Bound a box, and make it smaller, by the paths and means that are known."""
-        costs, asked = self.cuts.costs, _wanted(bound, enough, goal)
+        costs, (enough, _), asked = self.cuts.costs, self.limits, self._wanted(bound)
         node = replace(node, learned=True, paths=node.paths or self._known())
         if asked is not None:
             box, lines = node.kept, self.lines
             found = trimmed(costs, box, lines, self.ranks, asked, self.prices)
-            node = self._without(bound, node, enough, found)
+            node = self._without(bound, node, found)
         proof = None if node.mean is None else proof_of(costs, node.mean)
         if node.kept.holds(costs):
             bound = max(bound, self._longest(node.kept))
@@ -183,7 +185,7 @@ class LoadTree:
                 return
             if proof is not None and asked is not None and bound <= asked:
                 found = shaved(costs, proof, node.kept, asked)
-                node = self._without(bound, node, enough, found)
+                node = self._without(bound, node, found)
         self._push(bound, node)
 
     def _longest(self, box: Box) -> int:
@@ -216,25 +218,22 @@ class LoadTree:
             self.settled = min(self.settled, found.bound)
             self._close(node)
             return
-        node = self._without(found.bound, node, enough, (found.kept, found.rest))
+        node = self._without(found.bound, node, (found.kept, found.rest))
         self._push(found.bound, node)
 
     def _known(self) -> tuple[Path, ...]:
         """Paths of the candidate, and those on which bounds of its shape rest."""
         return (*self.cuts.latest(), *self.shapes.bound(self.cuts.costs))
 
-    def _without(
-        self, bound: int, node: _Node, enough: int | None, found: tuple[Box, float]
-    ) -> _Node:
+    def _without(self, bound: int, node: _Node, found: tuple[Box, float]) -> _Node:
         """The node in a part of its box, the rest put aside.
 
         Args:
             bound: Bound on the whole box. [ns]
             node: The node.
-            enough: A bound above this rules the rest out for good. [ns]
             found: The part, and a bound on the rest. [ns]
         """
-        kept, rest = found
+        (enough, _), (kept, rest) = self.limits, found
         if enough is not None and rest > enough:
             self.settled = min(self.settled, rest)
         elif rest < float("inf"):
@@ -272,9 +271,7 @@ class LoadTree:
         if split and (self.best is None or split.value < self.best.value):
             self.best = split
 
-    def _asks(
-        self, bound: int, node: _Node, enough: int | None, goal: int | None
-    ) -> bool:
+    def _asks(self, bound: int, node: _Node) -> bool:
         """Ask for whole splits of a box that are as fast as the goal.
 
         A program hardly tells them apart: fractional layers are as fast in most boxes.
@@ -283,7 +280,7 @@ class LoadTree:
         Returns:
             True where the box is dealt with, or asked again later.
         """
-        costs, box = self.cuts.costs, node.kept
+        costs, box, (enough, goal) = self.cuts.costs, node.kept, self.limits
         if goal is None or bound > goal or self.asked >= MOST_ASKED:
             return False
         if not is_near_whole(costs, box):
@@ -345,7 +342,7 @@ class LoadTree:
         for box, kept in zip(whole, halves(node.kept, ends, at, below), strict=True):
             part = _Node(box, kept, node.mean, paths=node.paths)
             if stages_decide(self.cuts.costs) and kept.holds(self.cuts.costs):
-                self._learn(bound, part, *self.limits)
+                self._learn(bound, part)
             else:
                 self._push(bound, part)
 
@@ -359,8 +356,3 @@ class LoadTree:
             (node.box, node.mean) for *_, node in self.nodes if node.box is not None
         ]
         return [*self.closed, *left]
-
-
-def _wanted(bound: int, enough: int | None, goal: int | None) -> int | None:
-    """Bound that is high enough: for now where the goal is not reached yet. [ns]."""
-    return enough if goal is None or bound > goal else goal

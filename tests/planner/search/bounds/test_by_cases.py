@@ -15,7 +15,13 @@ from planner.pipeline.memory_rows import fits
 from planner.pipeline.splits import stages_by_rank, step_ns
 from planner.search.bounds import rank_load_bounds as loaded
 from planner.search.bounds.bounds import relax
-from planner.search.bounds.boxes import Box, least_in_boxes, stages_decide, trimmed
+from planner.search.bounds.boxes import (
+    Box,
+    Sorted,
+    least_in_boxes,
+    stages_decide,
+    trimmed,
+)
 from planner.search.bounds.paths import ShapePaths, even_counts, in_class
 from planner.search.bounds.rank_load_bounds import cases_of, last_loaded, weighted_bound
 from planner.search.candidate import CandidateWork
@@ -230,7 +236,8 @@ def test_a_trimmed_box_loses_no_split_faster_than_the_bound_on_what_it_lost(
     known = ShapePaths().of(costs)
     lines = path_lines(costs, known.counts, known.p2p)
     enough = steps[pick % len(steps)] if steps else pick
-    kept, least = trimmed(costs, box, lines, known.rank, enough)
+    prices = Sorted.of(costs, lines)
+    kept, least = trimmed(costs, box, lines, known.rank, enough, prices)
     holds = bool(kept.holds(costs))
     for load, step in zip(loads, steps, strict=True):
         if ((box.low <= load) & (load <= box.high)).all():
