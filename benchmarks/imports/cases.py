@@ -8,7 +8,12 @@ from pydantic import BaseModel, ConfigDict
 
 from planner.job.resolve import resolve
 from planner.launch.brief import Reading
-from planner.launch.importing import UserOverrides, import_spec, read_launch
+from planner.launch.importing import (
+    UserOverrides,
+    import_spec,
+    read_launch,
+    settled,
+)
 from planner.prediction.predict import predict
 from planner.specs.answer.result import RankedPlan
 from planner.specs.job import JobSpec
@@ -40,7 +45,7 @@ class Case(BaseModel):
         set: Fields of the spec that the files leave open. [text]
         layout: Fields of the layout that must be read. [-]
         training: Fields of the training block that must be read. [-]
-        unknown: Settings that are not understood. [text]
+        unknown: Settings that are not understood, by name. [text]
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -90,8 +95,9 @@ def priced(name: str, case: Case) -> RankedPlan:
     Returns:
         Layout and estimate. [-]
     """
-    told = UserOverrides(**case.told.model_dump())
-    fields = import_spec(reading_of(name, case), told, case.set)
+    told = UserOverrides(**case.told.model_dump(), ignore=case.unknown)
+    reading = settled(reading_of(name, case), told)
+    fields = import_spec(reading, told, case.set)
     layout = PartialLayout.model_validate(fields.pop("layout"))
     spec = JobSpec.model_validate(fields)
     (workload,) = resolve(spec, file=name, base=FOLDER / name)

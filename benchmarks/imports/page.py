@@ -66,6 +66,10 @@ def page() -> str:
     rows, notes = [], []
     for name, case in cases().items():
         rows.append(line(name, case))
-        notes += [f"- `{name}`: {word}" for word in reading_of(name, case).unknown]
+        notes += [
+            f"- `{name}`: {word}"
+            for word in reading_of(name, case).unknown
+            if not word.ranks
+        ]
     left = "\n## Not priced\n\n" + "\n".join(notes) + "\n" if notes else ""
     return HEAD + "\n".join(rows) + "\n" + left

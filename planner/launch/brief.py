@@ -7,6 +7,7 @@ from math import gcd
 from hardware.catalog import Cluster
 from planner.launch.placement import Nodes, placed
 from planner.launch.sizes import Size
+from planner.launch.unknown import Unknown
 from planner.models.architecture import Architecture
 from planner.models.asked import Asked
 from planner.models.presets import weights_of
@@ -213,7 +214,7 @@ class Reading:
             have neither. [-]
         stack: Overrides of the software stack. [-]
         ignored: Settings that change no layout, time or memory. [text]
-        unknown: Settings that were not understood, one each. [text]
+        unknown: Settings that were not understood. [-]
         gpus: Ranks of the run where the files give a number, else None. [1]
         sizes: Sizes of the model that the files state. [-]
         per_replica: Sequences of a step that each data-parallel rank takes, where no
@@ -228,7 +229,7 @@ class Reading:
     model: Mapping[str, object] | str = ""
     stack: Mapping[str, object] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
-    unknown: tuple[str, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
     gpus: int | None = None
     sizes: tuple[Size, ...] = ()
     per_replica: int | None = None

@@ -23,6 +23,7 @@ from planner.launch.shell import with_variables
 from planner.launch.sizes import refuse_other_model
 from planner.launch.target import Files, Target
 from planner.launch.text.nodes import NODES, PLACE, pools_of, ranks_of
+from planner.launch.unknown import lines_of, placed, refuse_unknown
 from planner.specs.layouts.axes import MESH
 from planner.specs.reading.escape import comment, yaml_text
 from planner.specs.reading.read import assigned, given_twice, user_text
@@ -43,12 +44,19 @@ class UserOverrides:
         cluster: Name or path of a cluster; empty for node and nodes. [text]
         node: Name of a node, for a cluster of `nodes` such nodes. [text]
         nodes: Number of nodes; None to follow from the ranks of the files. [1]
+        ignore: Settings that were not understood, and change nothing. [text]
     """
 
     model: str = ""
     cluster: str = ""
     node: str = ""
     nodes: int | None = None
+    ignore: tuple[str, ...] = ()
+
+    @property
+    def ranks(self) -> bool:
+        """Tell if the answers hold the number of ranks. [-]."""
+        return bool(self.cluster or (self.node and self.nodes))
 
 
 def read_launch(
@@ -104,8 +112,12 @@ def read_texts(files: Files, name: str | None, where: str) -> Reading:
     Raises:
         BadInputError: No target fits the files, or several targets do.
     """
-    with about(where):
-        return _read(files, name)
+    with about(where), lines_of(files):
+        reading = _read(files, name)
+    unknown = (
+        replace(its, place=placed(files, its.name) or where) for its in reading.unknown
+    )
+    return replace(reading, unknown=tuple(unknown))
 
 
 def _read(files: Files, name: str | None) -> Reading:
@@ -174,6 +186,24 @@ def _refuse_twins(file: Path, text: str) -> None:
         raise given_twice(error, str(file)) from error
     except (yaml.YAMLError, ValueError, RecursionError):
         return
+
+
+def settled(reading: Reading, told: UserOverrides) -> Reading:
+    """Reading with all settings understood, or set aside by the user.
+
+    Args:
+        reading: Settings that the files give. [-]
+        told: Answers of the user. [-]
+
+    Returns:
+        The reading; its unknown settings are those that the user set aside. [-]
+
+    Raises:
+        BadInputError: A setting was neither understood nor set aside.
+    """
+    left = [its for its in reading.unknown if not (its.ranks and told.ranks)]
+    refuse_unknown(left, told.ignore)
+    return replace(reading, unknown=tuple(left))
 
 
 def import_spec(
@@ -328,7 +358,7 @@ def spec_text(fields: Mapping[str, object], reading: Reading) -> str:
     """
     head = [f"Read from {reading.target} files by `planner import`."]
     for title, words in (
-        ("Not understood, and left out", reading.unknown),
+        ("Set aside by --ignore", tuple(map(str, reading.unknown))),
         ("Changes no layout, time or memory", reading.ignored),
     ):
         if words:
@@ -363,8 +393,8 @@ def report(reading: Reading, fields: Mapping[str, object], out: str) -> str:
     lines = [f"{out}: a job for {reading.framework}", "  layout: " + ", ".join(degrees)]
     lines += _worked_out(reading, fields)
     if reading.unknown:
-        lines += ["  not understood, and left out:"]
-        lines += [f"    {comment(word)}" for word in reading.unknown]
+        lines += ["  set aside by --ignore:"]
+        lines += [f"    {comment(str(word))}" for word in reading.unknown]
     if reading.ignored:
         lines.append(
             f"  {len(reading.ignored)} settings change no layout, time or memory"

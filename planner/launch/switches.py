@@ -1,9 +1,11 @@
-"""Switches of a plan's stack: launch files set the switches that are priced."""
+"""Gaps of a plan by the records of a room's writer, and switches of its stack."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from planner.frameworks import FRAMEWORKS
 from planner.launch.brief import Brief, Gap
+from planner.models.asked import Asked
+from planner.specs.frameworks.lacks import Lack, View
 from planner.specs.frameworks.switches import Layouts, Needs
 
 
@@ -46,3 +48,19 @@ def switch_gaps(
             yield Gap(
                 "its files do not set this", f"spec.stack.{switch}", shown, allowed
             )
+
+
+def gaps_of(brief: Brief, lacks: Callable[[Asked], Iterator[Lack]]) -> Iterator[Gap]:
+    """Features of a plan that a room's writer cannot express.
+
+    Args:
+        brief: The plan. [-]
+        lacks: Records of the room's writer for a job. [-]
+
+    Yields:
+        One gap per feature.
+    """
+    view = View(brief.layout)
+    for lack in lacks(brief.asked):
+        if lack.holds(view):
+            yield Gap(lack.feature, lack.field, lack.shown(view), lack.allowed)

@@ -17,6 +17,7 @@ from planner.launch.importing import (
     import_spec,
     read_launch,
     report,
+    settled,
     spec_text,
 )
 
@@ -83,6 +84,16 @@ Environment = Annotated[
         show_default=False,
     ),
 ]
+Ignore = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ignore",
+        metavar="NAME",
+        help="A setting that planner does not understand and that changes neither "
+        "layout, memory nor time; repeatable.",
+        show_default=False,
+    ),
+]
 _VARIABLE = re.compile(r"(\w+)=([^\s\"'`$\\{}]*)", re.ASCII)
 """A variable with a plain value. [text]"""
 
@@ -115,6 +126,7 @@ def import_(
     nodes: Nodes = None,
     assignments: Assignments = None,
     env: Environment = None,
+    ignore: Ignore = None,
 ) -> None:
     """Read launch files into a job that `predict` and `explain` can judge.
 
@@ -128,9 +140,16 @@ def import_(
         nodes: Number of nodes. [1]
         assignments: Fields to set. [text]
         env: Variables of launch scripts. [text]
+        ignore: Settings to set aside. [text]
     """
-    reading = read_launch(files, target, _variables(env or []))
-    told = UserOverrides(model=model, cluster=cluster, node=node, nodes=nodes)
+    told = UserOverrides(
+        model=model,
+        cluster=cluster,
+        node=node,
+        nodes=nodes,
+        ignore=tuple(ignore or ()),
+    )
+    reading = settled(read_launch(files, target, _variables(env or [])), told)
     fields = import_spec(reading, told, assignments or ())
     write_whole(out, spec_text(fields, reading).rstrip("\n"))
     show(Text(report(reading, fields, str(out))))

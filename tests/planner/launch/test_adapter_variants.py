@@ -80,7 +80,7 @@ def test_rates_that_cannot_be_are_refused_with_file_and_field(
 ) -> None:
     files = written(target, {}, tmp_path)
     files["train.yaml"] += f"loraplus_lr_ratio: {value}\n"
-    with pytest.raises(BadInputError, match=r"train\.yaml: loraplus_lr_ratio"):
+    with pytest.raises(BadInputError, match=r"train\.yaml:\d+: loraplus_lr_ratio"):
         read_texts(files, None, "the folder")
 
 

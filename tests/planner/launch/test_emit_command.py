@@ -62,7 +62,7 @@ def test_what_the_files_do_not_say_is_asked_for_at_once(tmp_path: Path) -> None:
     assert not (tmp_path / "job.yaml").exists()
 
 
-def test_what_is_not_understood_is_listed(tmp_path: Path) -> None:
+def test_what_is_not_understood_is_refused_or_set_aside(tmp_path: Path) -> None:
     script, spec = tmp_path / "train.sh", tmp_path / "job.yaml"
     script.write_text(
         "torchrun pretrain_gpt.py --tensor-model-parallel-size 2 --micro-batch-size 1 "
@@ -70,9 +70,16 @@ def test_what_is_not_understood_is_listed(tmp_path: Path) -> None:
     )
     told = ("--model", "llama-2-7b", "--node", "dgx-a100-80gb", "--nodes", 1)
     code, text = run("import", script, "--out", spec, *told)
+    assert code == 2, text
+    assert "train.sh:1: --my-own-flag" in text
+    assert not spec.exists()
+    aside = ("--ignore", "--my-own-flag")
+    code, text = run("import", script, "--out", spec, *told, *aside)
     assert code == 0, text
     assert "--my-own-flag" in text
     assert "#   --my-own-flag" in spec.read_text()
+    code, text = run("import", script, "--out", spec, *told, "--ignore", "--bf16")
+    assert (code, "--ignore" in text) == (2, True)
 
 
 @pytest.mark.parametrize("text", ["", "hello: world", "[1, 2"])

@@ -19,6 +19,7 @@ from planner.frameworks.accelerate.launch.reader import reading_of
 from planner.frameworks.accelerate.launch.trainer import refuse_quantised, true
 from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.brief import Reading
+from planner.launch.unknown import ABSENT, Unknown
 
 FSDP_VERSIONS = ("1", "2")
 """Versions of FSDP that axolotl's files name. [text]"""
@@ -158,13 +159,12 @@ def _shipped(given: Mapping[str, Any], others: Found) -> dict[str, Any]:
     return {"deepspeed_config": plugin}
 
 
-def _absent(given: Mapping[str, Any], others: Found) -> Iterator[str]:
+def _absent(given: Mapping[str, Any], others: Found) -> Iterator[Unknown]:
     file = given.get("deepspeed")
     if not file or others.zero:
         return
-    match = SHIPPED.search(str(file))
-    read_as = f"; read as ZeRO {match[1]} by its name" if match else ""
-    yield f"deepspeed {file}: the file is not among these{read_as}"
+    if not SHIPPED.search(str(file)):
+        yield Unknown("deepspeed", file, ABSENT)
 
 
 def _training(given: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from planner.frameworks.accelerate.axolotl.known import VERSION, unknown_keys
+from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
 
 KERNEL = {
     "flash_attention_2": "flash_attention_2",
@@ -109,41 +110,39 @@ UNPRICED = frozenset(
 """Keys that change time or memory in a way that is not read. [text]"""
 
 
-def told(given: Mapping[str, Any]) -> Iterator[str]:
-    """Sentences on settings that are not read, and settings that are not priced.
+def told(given: Mapping[str, Any]) -> Iterator[Unknown]:
+    """Settings that are not read, and settings that are not priced.
 
     Args:
         given: Content of the YAML, with defaults. [-]
 
     Yields:
-        One sentence each. [text]
+        Settings. [-]
     """
     for name in unknown_keys(given):
-        yield f"{name}: no key of axolotl {VERSION}"
+        yield Unknown(name, why=f"no key of axolotl {VERSION}")
     for name in sorted(UNPRICED & given.keys()):
         if given[name] not in (None, False, 0):
-            yield f"{name} {given[name]}: changes time or memory, and is not priced"
+            yield Unknown(name, given[name], CHANGES)
     yield from _otherwise(given)
     for plugin in _plugins(given):
-        yield f"plugins {plugin}: changes time or memory, and is not priced"
+        yield Unknown("plugins", plugin, CHANGES)
 
 
-def _otherwise(given: Mapping[str, Any]) -> Iterator[str]:
-    """Settings that are read as the nearest that is priced."""
+def _otherwise(given: Mapping[str, Any]) -> Iterator[Unknown]:
+    """Settings with a value that is not priced."""
     kernel = given.get("attn_implementation") or "sdpa"
     if kernel not in KERNEL:
-        yield f"attn_implementation {kernel}: priced as sdpa"
+        yield Unknown("attn_implementation", kernel, NOT_PRICED)
     if given.get("rl") or given.get("reward_model"):
-        yield f"rl {given.get('rl')}: priced as training on next tokens alone"
+        yield Unknown("rl", given.get("rl"), "is no training on next tokens")
     if given.get("adapter") not in (None, "", "lora", "qlora"):
-        yield f"adapter {given['adapter']}: priced as lora"
+        yield Unknown("adapter", given["adapter"], NOT_PRICED)
     if str(given.get("gradient_checkpointing")).startswith("offload"):
-        yield "gradient_checkpointing offload: checkpoints are priced on the GPU"
+        yield Unknown("gradient_checkpointing", "offload", NOT_PRICED)
     for name in ("context_parallel_size", "tensor_parallel_size"):
-        if given.get(name) not in (None, 1):
-            own = "as 1, for want of fsdp_config"
-            how = "as accelerate's own" if given.get("fsdp_config") else own
-            yield f"{name} {given[name]}: priced {how}"
+        if given.get(name) not in (None, 1) and not given.get("fsdp_config"):
+            yield Unknown(name, given[name], "is not priced without fsdp_config")
 
 
 def _plugins(given: Mapping[str, Any]) -> Iterator[str]:

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from planner.frameworks.accelerate.launch.lacks import accelerate
 from planner.frameworks.accelerate.launch.plan import recompute
 from planner.launch.brief import Brief, Gap
-from planner.launch.said import gaps_of
-from planner.launch.switches import switch_gaps
+from planner.launch.switches import gaps_of, switch_gaps
 
 SWITCHES: dict[str, tuple[object, ...]] = {
     "overlap_grad_reduce": (True,),

@@ -33,6 +33,7 @@ from planner.frameworks.accelerate.stack import (
 from planner.frameworks.accelerate.variants import RATIO, WORDS
 from planner.launch.brief import Reading
 from planner.launch.sizes import HUGGING_FACE, sizes_of
+from planner.launch.unknown import ABSENT, NOT_PRICED, Unknown
 
 NAMES = {theirs: ours for ours, theirs in OPTIMIZERS.items()} | {
     "sgd": "sgd",
@@ -263,22 +264,22 @@ def _ignored(its: Found) -> Iterator[str]:
     yield from ignored(its.training, its.options)
 
 
-def _unknown(its: Found) -> Iterator[str]:
+def _unknown(its: Found) -> Iterator[Unknown]:
     """Settings that are not read, and settings that are not priced."""
     for path in unknown_keys(its.places):
-        yield f"{path}: no key of accelerate"
+        yield Unknown(path, why="no key of accelerate")
     yield from told(its.training, its.options)
     fsdp = its.training.get("fsdp_config")
     if isinstance(fsdp, str):
-        yield f"fsdp_config {fsdp}: the file is not among these"
+        yield Unknown("fsdp_config", fsdp, ABSENT)
     name = str(its.training.get("optim", "adamw_torch"))
     if name not in NAMES:
-        yield f"optim {name}: not priced"
+        yield Unknown("optim", name, NOT_PRICED)
     if true(its.places.get("use_cpu")):
-        yield "use_cpu true: accelerate starts single processes"
+        yield Unknown("use_cpu", "true", "starts single processes on CPUs")
     file = block(its.places, "deepspeed_config").get("deepspeed_config_file")
     if (file or its.training.get("deepspeed")) and not its.zero:
-        yield f"{file or its.training['deepspeed']}: the file is not among these"
+        yield Unknown("deepspeed", file or its.training["deepspeed"], ABSENT)
     kind = str(its.places.get("distributed_type", "")).upper()
     if kind in ("MEGATRON_LM", "XLA", "TPU"):
-        yield f"distributed_type {kind}: read as plain data parallelism"
+        yield Unknown("distributed_type", kind, NOT_PRICED)

@@ -11,6 +11,7 @@ from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.known import keys, unknown_arguments
 from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.shell import Script, fill_words, refuse_unset, unset
+from planner.launch.unknown import CHANGES, Unknown
 
 LENGTHS = ("max_length", "max_seq_length", "model_max_length", "cutoff_len")
 """Names of the sequence length. [text]"""
@@ -246,27 +247,33 @@ def _scalar(text: str) -> Any:
         return text
 
 
-def told(given: Mapping[str, Any], options: Options) -> Iterator[str]:
-    """Sentences on settings that change the price, or may, and are not read.
+def told(given: Mapping[str, Any], options: Options) -> Iterator[Unknown]:
+    """Settings that change the price, or may, and are not read.
 
     Args:
         given: Arguments of Trainer by name, of every file. [-]
         options: Options of the launch scripts. [-]
 
     Yields:
-        One sentence each. [text]
+        Settings. [-]
     """
     for name in sorted(UNPRICED & given.keys()):
         if given[name] not in (None, False, 0, "no", "", "random"):
-            yield f"{name} {given[name]}: changes time or memory, and is not priced"
+            yield Unknown(name, given[name], CHANGES)
     for name in unknown_arguments(given):
         if name not in OF_SCRIPTS | UNPRICED | NAMES_ONLY:
-            yield f"{name}: no argument of Trainer or SFTTrainer"
+            yield Unknown(name, why="no argument of Trainer or SFTTrainer")
     for shown in options.strange:
-        yield f"{shown}: no option that is known"
+        yield Unknown(shown.split()[0], why="no option that is known")
     for shown in options.unset:
         if shown.removeprefix("--").split()[0] in RANKS:
-            yield f"{shown}: set by no file; {fill_words(unset(shown))}"
+            option, _, word = shown.partition(" ")
+            yield Unknown(
+                option,
+                word,
+                f"is set by no file; {fill_words(unset(shown))}",
+                ranks=True,
+            )
 
 
 def ignored(given: Mapping[str, Any], options: Options) -> Iterator[str]:

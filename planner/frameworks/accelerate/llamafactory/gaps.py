@@ -3,8 +3,7 @@
 from planner.frameworks.accelerate.launch.gaps import SWITCHES, layout_gaps
 from planner.frameworks.accelerate.llamafactory.lacks import llamafactory
 from planner.launch.brief import Brief, Gap
-from planner.launch.said import gaps_of
-from planner.launch.switches import switch_gaps
+from planner.launch.switches import gaps_of, switch_gaps
 
 
 def gaps(brief: Brief) -> tuple[Gap, ...]:

@@ -17,6 +17,7 @@ from planner.frameworks.accelerate.llamafactory.known import (
 from planner.frameworks.accelerate.llamafactory.writer import FLASH
 from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.brief import Reading
+from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
 
 MARKS = frozenset(
     {
@@ -236,21 +237,21 @@ def _ignored(given: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"{name} {value}" for name, value in given.items() if name in harmless)
 
 
-def _unknown(given: Mapping[str, Any]) -> Iterator[str]:
+def _unknown(given: Mapping[str, Any]) -> Iterator[Unknown]:
     """Settings that are not read, and settings that are not priced."""
     for name in unknown_arguments(given):
-        yield f"{name}: no argument of LLaMA-Factory"
+        yield Unknown(name, why="no argument of LLaMA-Factory")
     for name in sorted(UNPRICED & given.keys()):
         if given[name] not in (None, False):
-            yield f"{name} {given[name]}: changes time or memory, and is not priced"
+            yield Unknown(name, given[name], CHANGES)
     if given["stage"] not in ("pt", "sft"):
-        yield f"stage {given['stage']}: priced as training on next tokens alone"
+        yield Unknown("stage", given["stage"], "is no training on next tokens")
     if given["finetuning_type"] not in ("full", "lora"):
-        yield f"finetuning_type {given['finetuning_type']}: priced as full"
+        yield Unknown("finetuning_type", given["finetuning_type"], NOT_PRICED)
     if given.get("quantization_bit") not in (None, 4, 8):
-        yield f"quantization_bit {given['quantization_bit']}: not priced"
+        yield Unknown("quantization_bit", given["quantization_bit"], NOT_PRICED)
     if given.get("quantization_method", "bnb") != "bnb":
-        yield f"quantization_method {given['quantization_method']}: priced as bnb"
+        yield Unknown("quantization_method", given["quantization_method"], NOT_PRICED)
 
 
 def _projects(given: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -262,15 +263,15 @@ def _projects(given: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {}
 
 
-def _unpriced(given: Mapping[str, Any]) -> Iterator[str]:
+def _unpriced(given: Mapping[str, Any]) -> Iterator[Unknown]:
     """Settings of projected gradients that are not priced."""
     for word in projected.WORDS.values():
         if not true(given.get(f"use_{word}")):
             continue
         optim = given.get("optim", projected.OPTIM)
         if optim != projected.OPTIM:
-            yield f"optim {optim} under use_{word}: priced as {projected.OPTIM}"
+            yield Unknown("optim", optim, f"is not priced under use_{word}")
         if (target := given.get(f"{word}_target", "all")) != "all":
-            yield f"{word}_target {target}: priced as all"
+            yield Unknown(f"{word}_target", target, NOT_PRICED)
         if true(given.get(f"{word}_layerwise")):
-            yield f"{word}_layerwise: priced as one step over all layers"
+            yield Unknown(f"{word}_layerwise", why=NOT_PRICED)

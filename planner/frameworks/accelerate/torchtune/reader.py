@@ -24,6 +24,7 @@ from planner.frameworks.accelerate.torchtune.words import (
 )
 from planner.launch.brief import Reading
 from planner.launch.sizes import HUGGING_FACE, sizes_of
+from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
 
 OF_SHARDS = ("custom_sharded_layers", "fsdp_cpu_offload", "fsdp_reshard_after_forward")
 """Settings that recipes with shards alone have. [text]"""
@@ -218,22 +219,22 @@ def _loss(given: Mapping[str, Any]) -> str:
     return str(block(given, "loss").get("_component_", ""))
 
 
-def _unknown(its: _Files) -> Iterator[str]:
+def _unknown(its: _Files) -> Iterator[Unknown]:
     """Settings that are not read, and settings that are not priced."""
     given = its.given
     for name in map(str, given):
         if name not in READ | UNPRICED | HARMLESS:
-            yield f"{name}: no setting of a recipe of torchtune {VERSION}"
+            yield Unknown(name, why=f"no setting of a recipe of torchtune {VERSION}")
     for name in sorted(UNPRICED & given.keys()):
         if given[name] not in (None, False):
-            yield f"{name} {given[name]}: changes time or memory, and is not priced"
+            yield Unknown(name, given[name], CHANGES)
     name = _optimizer(given)
     if name and name not in NAMES:
-        yield f"optimizer {name}: not priced"
+        yield Unknown("optimizer", name, NOT_PRICED)
     if "Chunked" in _loss(given):
-        yield "loss CEWithChunkedOutputLoss: keeps 2 B a logit more than is priced"
+        yield Unknown("loss", "CEWithChunkedOutputLoss", CHANGES)
     for key in ("use_dora", "apply_lora_to_output"):
         if true(block(given, "model").get(key)):
-            yield f"model.{key} true: changes time or memory, and is not priced"
+            yield Unknown(f"model.{key}", "true", CHANGES)
     if not its.recipe and not _sharded(its):
-        yield "recipe: named by no file, read as one of a single device"
+        yield Unknown("recipe", why="named by no file, read as one of a single device")

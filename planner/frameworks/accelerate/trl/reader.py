@@ -21,6 +21,7 @@ from planner.frameworks.accelerate.launch.trainer import (
 )
 from planner.frameworks.transformers import WORDS
 from planner.launch.brief import Reading
+from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
 
 MARKS = frozenset(
     {
@@ -228,20 +229,17 @@ def _ignored(given: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"{name} {value}" for name, value in given.items() if name in harmless)
 
 
-def _unknown(given: Mapping[str, Any]) -> Iterator[str]:
+def _unknown(given: Mapping[str, Any]) -> Iterator[Unknown]:
     """Settings that are not read, and settings that are not priced."""
     for name in map(str, given):
         if name not in _trainer() | _script():
-            used = ", read as max_length" if name in LENGTHS else ""
-            yield f"{name}: no argument of TRL {TRL}{used}"
+            used = "; TRL has max_length" if name in LENGTHS else ""
+            yield Unknown(name, why=f"no argument of TRL {TRL}{used}")
     for name in sorted(UNPRICED & given.keys()):
         if given[name] not in (None, False):
-            yield f"{name} {given[name]}: changes time or memory, and is not priced"
-    unsaid = given["lora_target_modules"] is DEFAULTS["lora_target_modules"]
-    if unsaid and true(given.get("use_peft")):
-        yield "lora_target_modules: not given, read as PEFT's q_proj and v_proj"
+            yield Unknown(name, given[name], CHANGES)
     kernel = given.get("attn_implementation") or "sdpa"
     if kernel not in WORDS:
-        yield f"attn_implementation {kernel}: priced as sdpa"
+        yield Unknown("attn_implementation", kernel, NOT_PRICED)
     if given["dtype"] not in ("float32", "bfloat16", "float16"):
-        yield f"dtype {given['dtype']}: read as bfloat16"
+        yield Unknown("dtype", given["dtype"], NOT_PRICED)

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from planner.frameworks.deepspeed.launch.lacks import deepspeed
 from planner.launch.brief import Brief, Gap
-from planner.launch.said import gaps_of
-from planner.launch.switches import switch_gaps
+from planner.launch.switches import gaps_of, switch_gaps
 
 SWITCHES: dict[str, tuple[object, ...]] = {
     "tp_overlap": (False,),

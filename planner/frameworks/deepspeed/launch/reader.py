@@ -27,6 +27,7 @@ from planner.frameworks.deepspeed.launch.known import (
 from planner.frameworks.transformers import WORDS
 from planner.launch.brief import Reading
 from planner.launch.sizes import HUGGING_FACE, sizes_of
+from planner.launch.unknown import ABSENT, CHANGES, NOT_PRICED, Unknown
 from planner.specs.layouts.layout import Stage
 
 Fields = Mapping[str, Any]
@@ -99,10 +100,10 @@ def read(files: Mapping[str, str]) -> Reading:
         stack=_stack(trainer),
         ignored=(*_ignored(its), *ignored(_others(trainer), options)),
         unknown=(
-            *unknown(its),
+            *(Unknown(key, why="no key of DeepSpeed") for key in unknown(its)),
             *told(_others(trainer), options),
             *_unplaced(trainer, files),
-            *(f"{path}: auto, and no argument of Trainer says it" for path in left),
+            *(Unknown(key, "auto", "no argument of Trainer says it") for key in left),
             *_unpriced(its),
         ),
         gpus=gpus,
@@ -330,23 +331,23 @@ def _stack(trainer: Fields) -> dict[str, str]:
     return {"attention": str(stated)} if known else {}
 
 
-def _unplaced(trainer: Fields, files: Mapping[str, str]) -> Iterator[str]:
+def _unplaced(trainer: Fields, files: Mapping[str, str]) -> Iterator[Unknown]:
     """Arguments of Trainer that DeepSpeed's own room has no words for."""
     for name in ("use_peft", "load_in_4bit", "load_in_8bit"):
         if true(trainer.get(name)):
-            yield f"{name} {trainer[name]}: read with --target accelerate"
+            yield Unknown(name, trainer[name], "is read with --target accelerate")
     for name in ("use_liger_kernel", "activation_offloading"):
         if true(trainer.get(name)):
-            yield f"{name} {trainer[name]}: changes memory, and is not read"
+            yield Unknown(name, trainer[name], CHANGES)
     kernel = _attention(trainer)
     if kernel not in (None, *WORDS):
-        yield f"attn_implementation {kernel}: priced as flash attention"
+        yield Unknown("attn_implementation", kernel, NOT_PRICED)
     optimizer = trainer.get("optim")
     if optimizer is not None and str(optimizer).lower() not in OPTIMIZERS:
-        yield f"optim {optimizer}: not priced"
+        yield Unknown("optim", optimizer, NOT_PRICED)
     wanted = trainer.get("deepspeed")
     if isinstance(wanted, str) and wanted.rpartition("/")[2] not in files:
-        yield f"deepspeed {wanted}: the file is not among these"
+        yield Unknown("deepspeed", wanted, ABSENT)
 
 
 _RANKS, _NODES = ("num_gpus", "nproc_per_node"), ("num_nodes", "nnodes")
@@ -379,12 +380,12 @@ def _ignored(its: Fields) -> Iterator[str]:
             yield f"{key} {json.dumps(value)}"
 
 
-def _unpriced(its: Fields) -> Iterator[str]:
+def _unpriced(its: Fields) -> Iterator[Unknown]:
     """Settings that change memory or time and that no layout expresses."""
     block = _block(its, "activation_checkpointing")
     for key in ("cpu_checkpointing", "partition_activations"):
         if block.get(key):
-            yield f"activation_checkpointing.{key}: true"
+            yield Unknown(f"activation_checkpointing.{key}", "true", CHANGES)
     for key in ("zero_quantized_weights", "zero_quantized_gradients"):
         if _block(its, "zero_optimization").get(key):
-            yield f"zero_optimization.{key}: true"
+            yield Unknown(f"zero_optimization.{key}", "true", CHANGES)

@@ -3,7 +3,7 @@
 from planner.frameworks.megatron.bridge.lacks import bridge
 from planner.frameworks.megatron.launch.gaps import layout_gaps
 from planner.launch.brief import Brief, Gap
-from planner.launch.said import gaps_of
+from planner.launch.switches import gaps_of
 
 
 def gaps(brief: Brief) -> tuple[Gap, ...]:

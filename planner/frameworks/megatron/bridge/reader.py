@@ -15,6 +15,7 @@ from planner.frameworks.megatron.launch.placed import placed
 from planner.frameworks.megatron.launch.reader import ranks_of, stack_of, training_of
 from planner.launch.brief import Reading
 from planner.launch.sizes import MEGATRON, Size, sizes_of
+from planner.launch.unknown import Unknown
 
 SOME = 1
 """Experts of a model with experts, where the file gives no number. [1]"""
@@ -84,7 +85,10 @@ def read(files: Mapping[str, str]) -> Reading:
         training=training,
         stack=stack_of(values),
         ignored=tuple(_others(its)),
-        unknown=(*(f"{path}: not in ConfigContainer" for path in skipped), *unread),
+        unknown=(
+            *(Unknown(its, why="not in ConfigContainer") for its in skipped),
+            *unread,
+        ),
         gpus=gpus,
         sizes=_sizes(values, name),
     )
@@ -97,7 +101,7 @@ def _rows(its: Mapping[str, Any]) -> dict[str, str]:
     return {"padding": "packed"} if packs else {}
 
 
-def _values(its: Mapping[str, Any], file: str) -> tuple[dict[str, Any], list[str]]:
+def _values(its: Mapping[str, Any], file: str) -> tuple[dict[str, Any], list[Unknown]]:
     """Values by argument of Megatron-LM, and the fields that were not understood.
 
     Fields that are null or false count as not given.
@@ -111,7 +115,7 @@ def _values(its: Mapping[str, Any], file: str) -> tuple[dict[str, Any], list[str
             if declared()[words[0]]["type"] == "int":
                 message = f"is not what Megatron-Bridge accepts: {error}"
                 raise BadInputError(message, file=file, field=path) from error
-            unread.append(f"{path} {' '.join(words[1:])}: not understood")
+            unread.append(Unknown(path, " ".join(words[1:])))
     found |= _recipe_values(its.get("mixed_precision"))
     precise = its.get("ddp")
     if isinstance(precise, Mapping) and precise.get("grad_reduce_in_fp32") is False:

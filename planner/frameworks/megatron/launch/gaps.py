@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from planner.frameworks.megatron.launch.lacks import megatron
 from planner.frameworks.megatron.launch.recompute import offload_gaps, recompute_gaps
 from planner.launch.brief import Brief, Gap
-from planner.launch.said import gaps_of
-from planner.launch.switches import switch_gaps
+from planner.launch.switches import gaps_of, switch_gaps
 
 SCHEDULES = ("1f1b", "interleaved")
 

@@ -22,6 +22,7 @@ from planner.frameworks.megatron.launch.variables import (
 from planner.launch.brief import Reading
 from planner.launch.shell import Script, split
 from planner.launch.sizes import MEGATRON, sizes_of
+from planner.launch.unknown import OF_RANKS, Unknown
 
 Given = Mapping[str, Any]
 STACK = {"blockwise": "blockwise", "tensorwise": "current", "delayed": "delayed"}
@@ -127,7 +128,8 @@ def read(files: Mapping[str, str]) -> Reading:
     starter = [w for w in unknown if plain(w) in _STARTER]
     others = its.keys() - READ - UNPRICED
     harmless = {name for name in others if is_harmless(name, its[name])}
-    unread = [w for w in dict.fromkeys(unknown) if w not in starter]
+    why = f"no argument of Megatron-LM {version}"
+    unread = [Unknown(w, why=why) for w in dict.fromkeys(unknown) if w not in starter]
     return Reading(
         target="megatron",
         framework="megatron",
@@ -135,7 +137,7 @@ def read(files: Mapping[str, str]) -> Reading:
         training=training_of(its),
         model=described(its),
         stack=stack_of(its),
-        ignored=(*_shown(its, harmless), *open_ones),
+        ignored=(*(each.setting for each in _shown(its, harmless)), *open_ones),
         unknown=(
             *unread,
             *_shown(its, (its.keys() - READ - harmless) | its.keys() & UNPRICED),
@@ -172,21 +174,30 @@ _STARTER = frozenset(
 """Options of torchrun, which starts the ranks. [text]"""
 
 
-def _shown(its: Given, names: Iterable[str]) -> Iterator[str]:
+def _shown(its: Given, names: Iterable[str]) -> Iterator[Unknown]:
     """Settings as a user would write them."""
     for name in sorted(names):
         value = its[name]
         shown = " ".join(map(str, value)) if isinstance(value, list) else value
-        yield f"{option_of(name)} {'' if value is True else shown}".strip()
+        yield Unknown(option_of(name), None if value is True else shown)
 
 
-def _unplaced(its: Given, gpus: int | None) -> Iterator[str]:
+def _unplaced(its: Given, gpus: int | None) -> Iterator[Unknown]:
     """Settings that were seen and cannot be expressed in a layout."""
     if its.get("num_distributed_optimizer_instances", 1) > 1 and gpus is None:
-        yield "--num-distributed-optimizer-instances, for want of the number of ranks"
+        yield Unknown(
+            "--num-distributed-optimizer-instances",
+            None,
+            OF_RANKS,
+            ranks=True,
+        )
     text = str(its.get("pipeline_model_parallel_layout") or "")
     if "m" in text and "m" not in text.rsplit("|", maxsplit=1)[-1]:
-        yield "prediction layers on a stage of their own: priced on the last one"
+        yield Unknown(
+            "--pipeline-model-parallel-layout",
+            text,
+            "has prediction layers on a stage of their own, which is not priced",
+        )
 
 
 def _words(files: Mapping[str, str]) -> tuple[str, list[str]]:

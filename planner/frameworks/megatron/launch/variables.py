@@ -5,6 +5,7 @@ from collections.abc import Set as AbstractSet
 
 from planner.frameworks.megatron.launch.known import VERSIONS, declared
 from planner.launch.shell import Script, fill_words, refuse_unset, unset
+from planner.launch.unknown import Unknown
 
 RANKS = ("nproc_per_node", "nnodes")
 """Options of torchrun that count ranks. [text]"""
@@ -90,7 +91,7 @@ def _dest(option: str, version: str) -> str:
     return str(declared(version).get(option, {}).get("dest", ""))
 
 
-def uncounted(files: Mapping[str, str]) -> Iterator[str]:
+def uncounted(files: Mapping[str, str]) -> Iterator[Unknown]:
     """Options that count ranks by a variable that no file sets.
 
     Args:
@@ -104,4 +105,9 @@ def uncounted(files: Mapping[str, str]) -> Iterator[str]:
         for option, values in _options(words):
             shown = " ".join([option, *values[:1]])
             if plain(option) in RANKS and unset(shown):
-                yield f"{shown}: set by no file; {fill_words(unset(shown))}"
+                yield Unknown(
+                    option,
+                    " ".join(values[:1]),
+                    f"is set by no file; {fill_words(unset(shown))}",
+                    ranks=True,
+                )

@@ -9,8 +9,7 @@ from planner.frameworks.torchtitan.launch.lacks import (
     torchtitan,
 )
 from planner.launch.brief import Brief, Gap
-from planner.launch.said import gaps_of
-from planner.launch.switches import switch_gaps
+from planner.launch.switches import gaps_of, switch_gaps
 
 SWITCHES: dict[str, tuple[object, ...]] = {
     "overlap_grad_reduce": (True,),

@@ -12,6 +12,7 @@ from planner.frameworks.torchtitan.launch.source import (
     Module,
     Unread,
 )
+from planner.launch.unknown import Unknown
 
 SECTIONS = {
     "TrainingConfig": "training",
@@ -77,7 +78,7 @@ def _is_config(value: object) -> bool:
     )
 
 
-def settings_of(config: Built, module: Module | None) -> tuple[Values, list[str]]:
+def settings_of(config: Built, module: Module | None) -> tuple[Values, list[Unknown]]:
     """Settings of a configuration, and the parts that could not be read.
 
     Args:
@@ -88,11 +89,11 @@ def settings_of(config: Built, module: Module | None) -> tuple[Values, list[str]
         (settings, parts left out). [-]
     """
     values = registered(config.name) if config.name in registry() else {}
-    unread = list(config.skipped)
+    unread = [Unknown(statement) for statement in config.skipped]
     for name, value in config.given.items():
         for key, inner in _flat(name, value):
             if isinstance(inner, Unread):
-                unread.append(f"{key} = {inner.text}")
+                unread.append(Unknown(key, inner.text))
             else:
                 values[key] = inner
     if module:

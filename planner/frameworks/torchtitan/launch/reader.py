@@ -22,6 +22,7 @@ from planner.frameworks.torchtitan.loss import CHUNKED, COMPILED, WHOLE, usual_l
 from planner.launch.brief import Reading
 from planner.launch.shell import Script, refuse_unset, unset
 from planner.launch.sizes import HUGGING_FACE, sizes_of
+from planner.launch.unknown import NOT_PRICED, OF_RANKS, Unknown
 
 KINDS = ("none", "selective", "full")
 LENGTH = 2048
@@ -107,7 +108,7 @@ def read(files: Mapping[str, str]) -> Reading:
         training=_training(its),
         model=model,
         stack=_stack(values, model),
-        ignored=tuple(_shown(values, "harmless")),
+        ignored=tuple(its.setting for its in _shown(values, "harmless")),
         unknown=(*unread, *_shown(values, "unknown"), *_unplaced(its, bool(model))),
         gpus=gpus,
         sizes=sizes_of(model, HUGGING_FACE, file=file),
@@ -134,7 +135,7 @@ def _words(files: Mapping[str, str]) -> list[str]:
 
 def _configured(
     files: Mapping[str, str], words: Sequence[str]
-) -> tuple[str, Values, str, list[str]]:
+) -> tuple[str, Values, str, list[Unknown]]:
     """Settings of the file that configures a run, without those of the command line.
 
     Returns:
@@ -275,24 +276,33 @@ def _stack(values: Values, model: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _shown(values: Values, kind: str) -> Iterator[str]:
+def _shown(values: Values, kind: str) -> Iterator[Unknown]:
     """Settings of one kind, as a user would write them."""
     for name in sorted(values):
         if kind_of(name) == kind and not name.startswith("model.num_mtp"):
-            yield f"{name} = {values[name]}"
+            yield Unknown(name, values[name])
 
 
-def _unplaced(its: Settings, known: bool) -> Iterator[str]:  # noqa: FBT001  # private
+def _unplaced(its: Settings, known: bool) -> Iterator[Unknown]:  # noqa: FBT001  # private
     """Settings that were seen and cannot be expressed in a layout."""
     kind = str(its.values.get("activation_checkpoint", "selective"))
     if kind not in KINDS:
-        yield f"activation_checkpoint = {kind}"
+        yield Unknown("activation_checkpoint", kind, NOT_PRICED)
     if not known:
-        yield f"model {its.values.get('model', 'of the run')}"
+        yield Unknown("model", its.values.get("model"), "no flavour that is known")
     schedule = its.values.get("parallelism.pipeline_parallel_schedule", "1F1B")
     if its.pp > 1 and schedule not in schedules():
-        yield f"parallelism.pipeline_parallel_schedule = {schedule}"
+        yield Unknown("parallelism.pipeline_parallel_schedule", schedule, NOT_PRICED)
     if its.flushes > 1:
-        yield f"{its.flushes} pipelines a step: priced as one of all micro-batches"
+        yield Unknown(
+            "training.local_batch_size",
+            its.local,
+            f"makes {its.flushes} pipelines a step, priced as one",
+        )
     if its.shards is None:
-        yield "parallelism.data_parallel_shard_degree = -1, for want of the ranks"
+        yield Unknown(
+            "parallelism.data_parallel_shard_degree",
+            -1,
+            OF_RANKS,
+            ranks=True,
+        )

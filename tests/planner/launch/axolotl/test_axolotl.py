@@ -240,8 +240,7 @@ def test_a_file_of_deepspeed_that_axolotl_brings_is_read_by_its_name(
     assert reading.layout["zero_stage"] == stage
     moved: Any = reading.layout.get("offload", {})
     assert sum(share == 1.0 for share in moved.values()) == (offload or 0)
-    (told,) = reading.unknown
-    assert f"read as ZeRO {stage} by its name" in told
+    assert reading.unknown == ()
 
 
 def test_short_texts_that_nothing_fills_up_are_padded_to_their_longest() -> None:
@@ -256,17 +255,17 @@ def test_short_texts_that_nothing_fills_up_are_padded_to_their_longest() -> None
     [
         ("peft_layers_to_transform: [1]", "peft_layers_to_transform"),
         ("lora_rank: 8", "lora_rank: no key of axolotl 0.19.0"),
-        ("attn_implementation: flash_attention_3", "priced as sdpa"),
+        ("attn_implementation: flash_attention_3", "is not priced"),
         ("plugins: [a.CutCrossEntropyPlugin]", "CutCrossEntropy"),
-        ("rl: dpo", "priced as training on next tokens"),
-        ("context_parallel_size: 2", "priced as 1, for want of fsdp_config"),
+        ("rl: dpo", "is no training on next tokens"),
+        ("context_parallel_size: 2", "is not priced without fsdp_config"),
         ("deepspeed: mine.json", "mine.json"),
         ("fsdp_config: {fsdp_reshard: true}", "fsdp_config.fsdp_reshard"),
     ],
 )
 def test_what_changes_the_price_and_is_not_read_is_told(line: str, told: str) -> None:
     (said,) = read({"a.yml": PUBLIC + line + "\n"}).unknown
-    assert told in said
+    assert told in str(said)
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,7 @@ def test_a_module_is_followed_statement_by_statement() -> None:
         "precision": "bf16",
         "optimizer": "adamw",
     }
-    assert any(word.startswith("if big") for word in found.unknown)
+    assert any(word.name.startswith("if big") for word in found.unknown)
 
 
 def test_the_configuration_that_is_named_counts() -> None:
@@ -142,9 +142,9 @@ def test_what_is_spread_or_computed_is_reported() -> None:
     text = MODULE.replace(
         "activation_checkpoint=None", "compile=CompileConfig(enable=x > 1), **more"
     )
-    found = module("debug", text).unknown
-    assert "compile.enable = x > 1" in found
-    assert "** = more" in found
+    found = [its.setting for its in module("debug", text).unknown]
+    assert "compile.enable x > 1" in found
+    assert "** more" in found
 
 
 def test_split_points_that_are_no_layers_leave_the_stages_open() -> None:
@@ -202,9 +202,9 @@ def test_toml_of_older_releases() -> None:
     assert [stage["layers"] for stage in layout["stages"]] == [20, 12]  # type: ignore[attr-defined]
     assert found.training["precision"] == "fp8"
     assert found.stack == {"loss": "compiled"}
-    assert "optimizer.lr = 0.0003" in found.ignored
-    for said in ("no_such_setting = 3", "disable_loss_parallel = True", "selective 2"):
-        assert any(said in word for word in found.unknown), said
+    assert "optimizer.lr 0.0003" in found.ignored
+    for said in ("no_such_setting 3", "disable_loss_parallel True", "selective 2"):
+        assert any(said in str(word) for word in found.unknown), said
 
 
 def test_words_change_a_toml_too() -> None:

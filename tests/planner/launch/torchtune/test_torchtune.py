@@ -225,7 +225,7 @@ def test_a_public_file_is_read() -> None:
     assert its["lora"]["targets"] == [*attention, *mlp, "up_proj"]
     assert reading.stack == PURE | {"loss": "chunked"}
     (told,) = reading.unknown
-    assert "2 B a logit" in told
+    assert told.setting == "loss CEWithChunkedOutputLoss"
     fields = import_spec(reading, UserOverrides(cluster="rtx-4090-1"), ())
     assert fields["model"] == "llama-3.1-8b"
 
@@ -234,7 +234,7 @@ def test_the_recipe_of_a_file_alone_is_one_of_a_single_device_and_that_is_told()
     None
 ):
     reading = read({"a.yaml": PUBLIC})
-    assert "recipe" in reading.unknown[-1]
+    assert reading.unknown[-1].name == "recipe"
     other = LAUNCH.replace("single_device", "distributed")
     assert read({"a.yaml": PUBLIC, "go.sh": other}).layout["zero_stage"] == 3
     sharded = PUBLIC + "fsdp_reshard_after_forward: False\n"
@@ -264,7 +264,7 @@ def test_what_changes_the_price_and_is_not_read_is_told(line: str, told: str) ->
     name = line.partition(":")[0]
     kept = [x for x in PUBLIC.splitlines() if not x.startswith(f"{name}:")]
     files = {"a.yaml": "\n".join([*kept, line]), "go.sh": LAUNCH}
-    assert any(told in said for said in read(files).unknown)
+    assert any(told in str(said) for said in read(files).unknown)
 
 
 @pytest.mark.parametrize(

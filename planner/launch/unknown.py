@@ -1,0 +1,122 @@
+"""Settings of launch files that a reader did not understand, and their refusal."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from planner.errors import BadInputError, did_you_mean
+
+NOT_PRICED = "is not priced"
+"""Why a value is refused that the target takes and no price is known for. [text]"""
+CHANGES = "changes time or memory, and is not priced"
+"""Why a setting is refused whose effect no price holds. [text]"""
+ABSENT = "the file is not among those given"
+"""Why the name of another file is refused. [text]"""
+OF_RANKS = "hangs on the number of ranks (--nodes, or --cluster)"
+"""Why a setting is refused that the number of ranks settles. [text]"""
+NAMED = 8
+"""Settings that one message names. [1]"""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A setting that was not understood.
+
+    Attributes:
+        name: Name of the setting, as the file writes it. [text]
+        value: Value of the setting; None for a switch. [-]
+        why: Reason, as the end of a sentence. [text]
+        ranks: True where the number of ranks says what the files leave open. [-]
+        place: File and line, `file:line`. [text]
+    """
+
+    name: str
+    value: object = None
+    why: str = "is not understood"
+    ranks: bool = False
+    place: str = ""
+
+    @property
+    def setting(self) -> str:
+        """The setting with its value, in short. [text]."""
+        value = "" if self.value is None else f" {self.value}"
+        return f"{self.name}{value}"
+
+    def __str__(self) -> str:
+        return f"{self.setting}: {self.why}"
+
+
+def refuse_unknown(unknown: Sequence[Unknown], ignore: Iterable[str]) -> None:
+    """Refuse settings that were not understood, except those that the user sets aside.
+
+    Args:
+        unknown: Settings that were not understood. [-]
+        ignore: Names of settings that the user sets aside. [text]
+
+    Raises:
+        BadInputError: A setting is left; or a name is set aside that is none of these.
+    """
+    aside, names = frozenset(ignore), {each.name for each in unknown}
+    for name in sorted(aside - names):
+        raise BadInputError(
+            "is no setting of the files that was not understood",
+            field="--ignore",
+            value=name,
+            allowed=did_you_mean(name, names) if names else "none: all are understood",
+        )
+    left = [each for each in unknown if each.name not in aside]
+    if left:
+        raise _refusal(left)
+
+
+def _refusal(left: Sequence[Unknown]) -> BadInputError:
+    """One message on all settings that are left; the first has its place."""
+    first, *others = left
+    more = [f"{each.place}: {each}" for each in others[: NAMED - 1]]
+    more += [f"{len(left) - NAMED} more"] if len(left) > NAMED else []
+    return BadInputError(
+        "; ".join([first.why, *more]),
+        file=first.place,
+        field=first.name,
+        value=first.value,
+        allowed=f"--ignore {first.name}, to price the job without it",
+    )
+
+
+def placed(files: Mapping[str, str], name: str) -> str:
+    """File and line that a setting stands in.
+
+    Args:
+        files: Text by name of file. [text]
+        name: Name of the setting, with dots where blocks hold it. [text]
+
+    Returns:
+        `file:line`; empty where no line holds the name. [text]
+    """
+    for word in dict.fromkeys((name, name.rpartition(".")[2])):
+        alone = re.compile(rf"(?<![\w.-]){re.escape(word)}(?![\w-])")
+        for file, text in files.items():
+            for number, line in enumerate(text.splitlines(), start=1):
+                if alone.search(line.partition(" #")[0]):
+                    return f"{file}:{number}"
+    return ""
+
+
+@contextmanager
+def lines_of(files: Mapping[str, str]) -> Iterator[None]:
+    """Add the line of a field to a complaint that names one of the files.
+
+    Args:
+        files: Text by name of file. [text]
+
+    Yields:
+        Nothing.
+    """
+    try:
+        yield
+    except BadInputError as error:
+        near = {n: text for n, text in files.items() if error.file in (None, n)}
+        if error.field and near:
+            error.file = placed(near, error.field) or error.file
+        raise
