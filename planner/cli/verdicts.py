@@ -1,41 +1,65 @@
-"""The option that makes a verdict fail a command."""
+"""The option that makes a risk of running out of memory fail a command."""
 
-from enum import StrEnum
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
-from planner.specs.answer.estimate import Verdict
+from planner.errors import BadInputError
+from planner.specs.answer.estimate import MemoryEstimate
+from planner.specs.answer.memory import ServingEstimate
 
 EXIT_DOES_NOT_FIT = 3
-
-
-class FailOn(StrEnum):
-    """The mildest verdict that makes the command fail."""
-
-    OOM = "oom"
-    AT_RISK = "at-risk"
-
+WORDS = {"oom": 0.5, "at-risk": 0.05}
+"""Most probability of running out of memory that passes, by the option's word. [1]"""
 
 Failing = Annotated[
-    FailOn | None,
+    str | None,
     typer.Option(
         "--fail-on",
-        help="Exit with 3 on this verdict or a worse one.",
+        metavar="oom|at-risk|P",
+        help="Exit with 3 where the probability of running out of memory is over 50 % "
+        "(oom), over 5 % (at-risk), or over P, such as 0.2.",
         show_default=False,
     ),
 ]
 
 
-def fail_on_verdict(verdict: Verdict, fail_on: FailOn | None) -> None:
-    """Leave with 3 where a verdict is the named verdict or worse.
+def failing_risk(fail_on: str | None) -> float:
+    """Probability of running out of memory above which a command fails.
 
     Args:
-        verdict: Verdict on the memory. [-]
-        fail_on: The mildest verdict that fails, or None. [-]
+        fail_on: `oom`, `at-risk`, a probability, or None. [text]
+
+    Returns:
+        The probability; 1, which nothing exceeds, for None. [1]
+
+    Raises:
+        BadInputError: It is neither a word nor a probability.
+    """
+    if fail_on is None:
+        return 1.0
+    try:
+        risk = WORDS[fail_on] if fail_on in WORDS else float(fail_on)
+    except ValueError:
+        risk = -1.0
+    if not 0 <= risk < 1:
+        allowed = "oom, at-risk, or a probability from 0 to below 1, such as 0.05"
+        raise BadInputError(
+            "no risk", field="--fail-on", value=fail_on, allowed=allowed
+        )
+    return risk
+
+
+def fail_over(risk: float, held: Iterable[MemoryEstimate | ServingEstimate]) -> None:
+    """Leave with 3 where a job is likelier to run out of memory than it may be.
+
+    Args:
+        risk: Most probability that passes. [1]
+        held: Memory of each phase. [-]
 
     Raises:
         Exit: With 3.
     """
-    if fail_on is not None and verdict in ("oom", fail_on.value):
+    if any((memory.oom_probability or 0.0) > risk for memory in held):
         raise typer.Exit(EXIT_DOES_NOT_FIT)

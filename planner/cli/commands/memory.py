@@ -10,7 +10,7 @@ from planner.cli.guard import guarded
 from planner.cli.options import JsonTo
 from planner.cli.output import check_writable, deliver
 from planner.cli.sources import Source, sourced, with_assumed
-from planner.cli.verdicts import Failing, fail_on_verdict
+from planner.cli.verdicts import Failing, fail_over, failing_risk
 from planner.report.memory import inference_memory_report, training_memory_report
 from planner.specs.reading.read import read_layout
 
@@ -40,12 +40,13 @@ def memory(
         source: The job, of training or of inference. [-]
         layout: Layout in its short form. [text]
         json_to: File for JSON, or `-` for stdout. [-]
-        fail_on: Verdict that makes the exit code 3. [-]
+        fail_on: Risk that makes the exit code 3. [text]
 
     Raises:
         BadInputError: The layout is not legal, or a name is not known.
-        Exit: With 3, for a verdict of `--fail-on`.
+        Exit: With 3, for a risk over that of `--fail-on`.
     """
+    risk = failing_risk(fail_on)
     check_writable(json=json_to, save=source.save)
     own = None if layout is None else read_layout(layout)
     asked = source.read()
@@ -54,7 +55,7 @@ def memory(
     answer = found.answer
     text = answer.model_dump_json(by_alias=True, indent=2)
     deliver(with_assumed(_report(found), asked.assumed), text, json_to)
-    fail_on_verdict(answer.memory.verdict, fail_on)
+    fail_over(risk, [answer.memory])
 
 
 def _report(found: Training | Serving) -> RenderableType:

@@ -35,6 +35,7 @@ from planner.cli.screens import (
 from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.spread import FallBack, Scheduler
 from planner.cli.stopping import MemoryLimit, this_run
+from planner.cli.verdicts import Failing, fail_over, failing_risk
 from planner.comparison.parts import on_cluster
 from planner.cost.workload import Workload
 from planner.economics.phases import Phase
@@ -99,6 +100,7 @@ def plan(
     verbose: Verbose = False,
     quiet: Quiet = False,
     out: Out = None,
+    fail_on: Failing = None,
 ) -> None:
     """Search the layouts of a job and print the best, why it won and the proof.
 
@@ -119,14 +121,16 @@ def plan(
         quiet: True to print the layout alone. [-]
         out: Folder for plan.json and launch files; a later phase's plan is
             plan-NAME.json. [-]
+        fail_on: Risk that makes the exit code 3, without launch files. [text]
 
     Raises:
         BadInputError: The limits leave no legal layout.
         InfeasibleError: No layout fits the memory.
         TimeLimitError: No layout was found in time.
         UnsupportedPlanError: Launch files are asked for, and cannot say the plan.
+        Exit: With 3, for a risk over that of `--fail-on`.
     """
-    shown = detail(verbose=verbose, quiet=quiet)
+    shown, risk = detail(verbose=verbose, quiet=quiet), failing_risk(fail_on)
     stop = this_run().limited(time_limit, memory_limit)
     if out is not None:
         check_new(out)
@@ -153,6 +157,7 @@ def plan(
     show_steps(phases, best, trace_to, plot=plot and json_to != "-")
     if refused is not None:
         raise refused
+    fail_over(risk, [one.estimate.memory for one in best])
     if out is not None:
         _write(out, files)
 

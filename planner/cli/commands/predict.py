@@ -19,7 +19,7 @@ from planner.cli.pictures import (
 )
 from planner.cli.screens import SHOWN, Detail, Quiet, Verbose, again, detail
 from planner.cli.sources import Source, sourced, with_assumed
-from planner.cli.verdicts import Failing, fail_on_verdict
+from planner.cli.verdicts import Failing, fail_over, failing_risk
 from planner.report import heading, phases_report, prediction_report, quiet_report
 from planner.report.screen import PhaseAnswer, screen
 from planner.specs.reading.read import read_layout
@@ -62,13 +62,13 @@ def predict(
         plot: True to print charts. [-]
         verbose: True to print everything. [-]
         quiet: True to print the layout alone. [-]
-        fail_on: Verdict that makes the exit code 3. [-]
+        fail_on: Risk that makes the exit code 3. [text]
 
     Raises:
         BadInputError: No layout is given, or the layout is not legal.
-        Exit: With 3, for a verdict of `--fail-on`.
+        Exit: With 3, for a risk over that of `--fail-on`.
     """
-    shown = detail(verbose=verbose, quiet=quiet)
+    shown, risk = detail(verbose=verbose, quiet=quiet), failing_risk(fail_on)
     check_writable(json=json_to, report=report_to, trace=trace_to, save=source.save)
     own = None if layout is None else read_layout(layout)
     asked = source.read()
@@ -78,8 +78,7 @@ def predict(
     deliver(_shown(shown, found, command, asked.assumed), json_text, json_to)
     write_report(report_to, lambda: replace(found.page(), command=command))
     show_steps(found.phases, found.plans, trace_to, plot=plot and json_to != "-")
-    for plan in found.plans:
-        fail_on_verdict(plan.estimate.memory.verdict, fail_on)
+    fail_over(risk, [plan.estimate.memory for plan in found.plans])
 
 
 def _shown(

@@ -177,17 +177,6 @@ def test_a_layout_option_takes_the_place_of_the_block(priced: list[Any]) -> None
 
 
 @pytest.mark.usefixtures("priced")
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [([], 0), (["--fail-on", "oom"], 0), (["--fail-on", "at-risk"], 3)],
-)
-def test_a_verdict_fails_only_on_request(options: list[str], code: int) -> None:
-    done = run("predict", JOB, *options)
-    assert done.exit_code == code
-    assert "may not fit" in done.stdout
-
-
-@pytest.mark.usefixtures("priced")
 def test_a_sequence_beyond_the_model_is_a_warning() -> None:
     job = ["predict", JOB, "--set", "training.seq_len=262144"]
     assert "seq_len 262,144 is beyond" in run(*job).stdout
