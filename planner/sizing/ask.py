@@ -9,12 +9,15 @@ from hardware.reading.units import parse_quantity
 from planner.errors import BadInputError
 from planner.job.calibration_file import CalibrationFile
 from planner.job.loading import Job
-from planner.job.one_line import ORIGIN, job_of, token_count
+from planner.job.one_line import ORIGIN, OneLine, job_of, task_named, token_count
 from planner.job.scaling_law import Law, law_named
+from planner.models import dense_names
 from planner.specs.reading.read import assigned
 
 MOST_DAYS = 36500.0
 """Longest run that is looked at, a hundred years. [d]"""
+FIRST = 1e12
+"""Tokens of a run that only its rate is read from. [token]"""
 PURPOSE = "pretraining"
 """Task whose sequence, batch and framework are assumed. [text]"""
 _ANSWERED = ("model", "phases", "inference", "training.tokens", "training.compute")
@@ -49,6 +52,35 @@ class Ask:
     calibration: CalibrationFile | None = None
     measured_in: str = ""
 
+    def models(self) -> tuple[str, ...]:
+        """Dense models of the catalogue that one framework trains, smallest first.
+
+        The framework is the user's, or the task's most preferred that trains any of
+        them: two sizes that differ in their framework would differ in its speed, too.
+
+        Returns:
+            Names of presets that take the task's sequences. [text]
+
+        Raises:
+            BadInputError: GPUs, network or framework are wrong.
+        """
+        task = task_named(PURPOSE)
+        names = dense_names(task.seq_len)
+        by = {name: str(self._line(name, FIRST).fields["framework"]) for name in names}
+        preferred = (self.framework, *task.frameworks)
+        held = next((room for room in preferred if room in by.values()), None)
+        return tuple(name for name in names if by[name] == held)
+
+    def _line(self, model: str, tokens: float) -> OneLine:
+        return job_of(
+            model,
+            self.on,
+            framework=self.framework,
+            tokens=f"{tokens:.17g}",
+            network=self.network,
+            purpose=PURPOSE,
+        )
+
     def job(self, model: str, tokens: float) -> tuple[Job, tuple[str, ...]]:
         """The job that trains a model of the catalogue, and its assumptions.
 
@@ -62,14 +94,7 @@ class Ask:
         Raises:
             BadInputError: GPUs, network or a field are wrong.
         """
-        line = job_of(
-            model,
-            self.on,
-            framework=self.framework,
-            tokens=f"{tokens:.17g}",
-            network=self.network,
-            purpose=PURPOSE,
-        )
+        line = self._line(model, tokens)
         spec = assigned(dict(line.fields), self.assignments, Path(), ORIGIN)
         job = Job(spec, ORIGIN, Path(), self.calibration, measured_in=self.measured_in)
         return job, line.told(self.assignments)

@@ -8,11 +8,10 @@ from planner.api.flow.plan import Planned, Told, phases_to_plan, planned
 from planner.economics.phases import phases_of, with_runs
 from planner.errors import BadInputError, InfeasibleError, TimeLimitError
 from planner.job.loading import Job
-from planner.job.one_line import task_named
 from planner.job.scaling_law import FLOPS_PER_TOKEN, FORWARD, Size, fitted_range
-from planner.models import dense_names, preset
+from planner.models import preset
 from planner.search.stop import Stop
-from planner.sizing.ask import PURPOSE, Ask
+from planner.sizing.ask import FIRST, Ask
 from planner.sizing.rate import DAY, Rate
 from planner.specs.answer.estimate import ByConvention
 from planner.specs.answer.size import NearestModel, Round, SizeAnswer, SizeLaw, Trained
@@ -23,8 +22,6 @@ REFUSED = 3
 """Models that may be refused before the job is taken to be wrong. [1]"""
 SHARE = 0.4
 """Largest share of the time left for the plan of one model. [1]"""
-FIRST = 1e12
-"""Tokens of the first run, which only its rate is read from. [token]"""
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,7 @@ class _Search:
         ask: The question. [-]
         stop: Ends the searches. [-]
         told: Called with the state of each search. [-]
-        names: Dense models that take the task's sequences and may fit, by size. [text]
+        names: Dense models that one framework trains and that may fit, by size. [text]
         found: Models planned, by name. [-]
         rounds: Models looked at. [-]
         full: True once a model did not fit. [-]
@@ -115,7 +112,7 @@ class _Search:
 
     def settled(self) -> Tried:
         """The model nearest to the size that its own rate gives."""
-        self.names = list(dense_names(task_named(PURPOSE).seq_len))
+        self.names = list(self.ask.models())
         name: str | None = self.names[len(self.names) // 2]
         last: Tried | None = None
         while name is not None:

@@ -118,6 +118,14 @@ def test_memory_holds_a_size_back() -> None:
     assert "limits alone would train" in answer.warnings[0]
 
 
+def test_twice_the_days_is_about_twice_the_work_in_the_same_framework() -> None:
+    """A model that one framework alone trains does not change the question's."""
+    short, long = (planner.size("64xh100", days=days) for days in (10, 20))
+    rooms = {one.nearest.plan.estimate.stack["framework"] for one in (short, long)}
+    assert rooms == {"megatron"}
+    assert long.flops.training / short.flops.training == pytest.approx(2, rel=0.1)
+
+
 @each(
     ("words", "field"),
     [
