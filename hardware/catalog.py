@@ -204,6 +204,20 @@ def _contradiction(
     )
 
 
+def larger_machines(its: Cluster) -> tuple[NodeSpec, ...]:
+    """Usual nodes of a cluster's GPU that alone have more GPUs than the cluster.
+
+    Args:
+        its: The cluster. [-]
+
+    Returns:
+        Nodes, the smallest first. [-]
+    """
+    usual = [node(name) for name in its.gpu.usual_nodes]
+    larger = (one for one in usual if one.gpus_per_node > its.gpus)
+    return tuple(sorted(larger, key=lambda one: one.gpus_per_node))
+
+
 @reader("clusters")
 def cluster(name: str) -> ClusterSpec:
     """A cluster of the catalog.

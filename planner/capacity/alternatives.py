@@ -116,7 +116,7 @@ def _with_memory(
         "gpus_needed": fewest and fewest.layout.gpus,
         "nodes_needed": fewest and nodes_of(workload, fewest.layout.gpus),
         "layout": fewest and fewest.layout,
-        "reason": "" if fewest else "no number of these GPUs holds it",
+        "reason": "" if fewest else "no number of these GPUs that was tried holds it",
     }
     return answer.model_copy(update=found)
 

@@ -187,8 +187,9 @@ def _more_gpus(workload: Pricing) -> Iterator[FittingChange]:
 
 
 def _larger(workload: Pricing) -> Iterator[tuple[ClusterSpec, str]]:
-    """Clusters of more GPUs: the rest of a node first, then more nodes."""
-    spec = workload.topology.cluster.spec
+    """Clusters of more GPUs: the rest of a node, larger machines, then more nodes."""
+    cluster = workload.topology.cluster
+    spec = cluster.spec
     plain = {"tiers": (), "out_of_service": (), "pools": ()}
     each = spec.gpus_per_node or 0
     whole = catalog.node(spec.node).gpus_per_node
@@ -196,6 +197,10 @@ def _larger(workload: Pricing) -> Iterator[tuple[ClusterSpec, str]]:
         each = min(2 * each, whole)
         there = spec.model_copy(update=plain | {"gpus_per_node": each})
         yield there, f"cluster.gpus_per_node={each}"
+    if spec.nodes == 1 and not each:
+        for node in catalog.larger_machines(cluster):
+            there = spec.model_copy(update=plain | {"node": node.name})
+            yield there, f"cluster.node={node.name}"
     nodes = spec.nodes
     while not each:
         nodes *= 2

@@ -40,6 +40,8 @@ AMPLE = 64
 """Multiple of the fewest nodes beyond which a job that does not fit is given up. [1]"""
 SATURATED = 4
 """Micro-batches for each stage that fill any schedule. [1]"""
+MESHES = 1 << 18
+"""Meshes of all sizes together that the fewest GPUs are looked for on. [1]"""
 FULL = "full"
 """The recompute kind that keeps least, where a framework has it. [text]"""
 
@@ -74,7 +76,11 @@ def leanest(workload: Pricing, *, enough: bool = False) -> Held | None:
         Layout and memory, or None where no layout is legal. [-]
     """
     small = _least(workload)
-    space = enumerate_space(small)
+    return _of_space(small, enumerate_space(small), enough=enough)
+
+
+def _of_space(small: Pricing, space: Space, *, enough: bool) -> Held | None:
+    """The layout of a space with the least peak memory."""
     if not len(space):
         return None
     table = fill_table(small, space.meshes, space.recompute, timed=False)
@@ -203,7 +209,8 @@ def fewest_gpus(workload: Pricing) -> Held | None:
     Clusters grow from the fewest GPUs whose memory holds the states alone. They have
     whole nodes, or single GPUs of one node where the cluster is partial. Sizes grow
     one by one, then by numbers with many divisors, on which most layouts are legal.
-    Below the first such number that holds the job, the first 512 sizes are tried.
+    Below the first such number that holds the job, the first 512 sizes are tried. The
+    sizes end where their spaces have 262,144 meshes together.
 
     Args:
         workload: The job; its cluster's own size plays no part. [-]
@@ -216,13 +223,14 @@ def fewest_gpus(workload: Pricing) -> Held | None:
     floor = _states_floor(workload)
     cluster = workload.topology.cluster
     first = -(-floor // cluster.node.gpus_per_node)
+    work = _Work(workload)
     for tried, size in enumerate(_sizes(cluster, floor, first)):
-        held = _held_by(workload, size)
+        held = work.held_by(size)
         if held is not None and held.fits:
             between = range(first + NEIGHBOURS, size.nodes)[:SCANNED]
-            below = (_held_by(workload, replace(size, nodes=n)) for n in between)
+            below = (work.held_by(replace(size, nodes=n)) for n in between)
             return next((h for h in below if h is not None and h.fits), held)
-        if tried == PATIENCE and not _ever(workload, first):
+        if work.is_done or (tried == PATIENCE and not work.ever(first)):
             return None
     return None
 
@@ -233,6 +241,50 @@ class _Size:
 
     nodes: int
     per_node: int
+
+
+@dataclass
+class _Work:
+    """Sizes of the cluster that were tried for a job.
+
+    Attributes:
+        workload: The job. [-]
+        meshes: Meshes of the spaces that were looked at. [1]
+    """
+
+    workload: Pricing
+    meshes: int = 0
+
+    @property
+    def is_done(self) -> bool:
+        """True where no more sizes are tried."""
+        return self.meshes > MESHES
+
+    def held_by(self, size: _Size, *, enough: bool = True) -> Held | None:
+        """The most frugal layout on a cluster of a size; None where none is legal."""
+        if self.is_done:
+            return None
+        try:
+            there = _least(resized(self.workload, size.nodes, size.per_node))
+            space = enumerate_space(there)
+            self.meshes += len(space.meshes.tp)
+            return _of_space(there, space, enough=enough)
+        except BadInputError:
+            return None
+
+    def ever(self, first: int) -> bool:
+        """True where the largest legal power of two of nodes holds the job, or none is.
+
+        More nodes would only divide the states further, which are small by then.
+        """
+        per_node = self.workload.topology.cluster.node.gpus_per_node
+        nodes = 1 << (AMPLE * first).bit_length()
+        while nodes > 1:
+            held = self.held_by(_Size(nodes, per_node), enough=False)
+            if held is not None:
+                return held.fits
+            nodes //= 2
+        return True
 
 
 def _sizes(cluster: Cluster, floor: int, first: int) -> Iterator[_Size]:
@@ -247,30 +299,6 @@ def _sizes(cluster: Cluster, floor: int, first: int) -> Iterator[_Size]:
     far = (n for n in sorted(round_ones) if near.stop <= n <= AMPLE * first)
     for nodes in (*near, *far):
         yield _Size(nodes, per_node)
-
-
-def _ever(workload: Pricing, first: int) -> bool:
-    """True where the largest legal power of two of nodes holds the job, or none is.
-
-    More nodes would only divide the states further, which are small by then.
-    """
-    per_node = workload.topology.cluster.node.gpus_per_node
-    nodes = 1 << (AMPLE * first).bit_length()
-    while nodes > 1:
-        held = _held_by(workload, _Size(nodes, per_node), enough=False)
-        if held is not None:
-            return held.fits
-        nodes //= 2
-    return True
-
-
-def _held_by(workload: Pricing, size: _Size, *, enough: bool = True) -> Held | None:
-    """The most frugal layout on a cluster of this size."""
-    try:
-        there = resized(workload, size.nodes, size.per_node)
-        return leanest(there, enough=enough)
-    except BadInputError:
-        return None
 
 
 def resized(workload: Pricing, nodes: int, per_node: int) -> Pricing:

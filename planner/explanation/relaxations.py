@@ -117,20 +117,46 @@ def _settings(field: str, choices: str) -> Iterator[Option]:
 
 
 def _more_gpus(case: Case) -> Iterator[Option]:
-    """The fewest nodes that hold the job, else the nearest other number that fits."""
-    cluster = case.workloads[0].topology.cluster
-    per_node, own = cluster.node.gpus_per_node, cluster.spec.nodes
+    """A larger machine of the same GPU, else the fewest nodes that hold the job.
+
+    Nodes are whole ones of the GPU's usual size, where that is larger than the job's
+    cluster. Where no number of them is known to hold the job, the nearest that does.
+    """
+    whole: tuple[str, ...] = ()
+    for node in catalog.larger_machines(case.workloads[0].topology.cluster):
+        whole = (f"cluster.node={node.name}", "cluster.gpus_per_node=null")
+        one = (*whole, "cluster.nodes=1")
+        held = widened(case, one)
+        if held is not None and fits(held, _QUESTION) is Answer.FITS:
+            yield _bought(case, held, one)
+            return
+    there = widened(case, (*whole, "cluster.nodes=1")) if whole else case
+    wanted = _nodes(there or case)
+    if wanted is not None:
+        assignments = (*whole, f"cluster.nodes={wanted}")
+        more = widened(case, assignments)
+        if more is not None:
+            yield _bought(case, more, assignments)
+
+
+def _nodes(case: Case) -> int | None:
+    """Nodes that hold a job, more than its own: the fewest, or the nearest number."""
     nodes = fewest_nodes(case)
+    if nodes is not None and nodes > case.workloads[0].topology.cluster.spec.nodes:
+        return nodes
     nearest = (
         other.workloads[0].topology.cluster.spec.nodes
         for other in other_sizes(case)
         if fits(other, 0.0) is Answer.FITS
     )
-    wanted = nodes if nodes is not None and nodes > own else next(nearest, None)
-    if wanted is not None:
-        there = gpus_words(wanted * per_node, per_node)
-        change = f"{there} in place of {own * per_node:,}"
-        yield Option(change, (f"cluster.nodes={wanted}",), BOUGHT)
+    return next(nearest, None)
+
+
+def _bought(case: Case, there: Case, assignments: tuple[str, ...]) -> Option:
+    """The change to more GPUs."""
+    own, its = (one.workloads[0].topology.cluster for one in (case, there))
+    words = gpus_words(its.gpus, its.node.gpus_per_node)
+    return Option(f"{words} in place of {own.gpus:,}", assignments, BOUGHT)
 
 
 def _larger_gpu(case: Case, clock: Clock) -> Iterator[Option]:

@@ -78,5 +78,5 @@ def test_without_another_method_sequences_get_shorter_or_gpus_more() -> None:
 def test_where_weights_alone_are_too_many_more_gpus_are_named() -> None:
     told = answer(CARD | {"model": "llama-3.1-70b"}).cheapest_change
     assert told is not None
-    assert told.options[1].startswith("cluster.nodes=")
-    assert told.gpus > 1
+    assert told.options[1] == "cluster.node=server-rtx-4090-8"
+    assert told.gpus == 8

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from planner.capacity import leanest as frugal
 from planner.capacity.leanest import fewest_gpus, leanest, resized, weigh
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import fill_table
@@ -13,7 +14,7 @@ from planner.estimate.layouts import layout_of
 from planner.estimate.pricing import price
 from planner.job.resolve import resolve
 from planner.search.bounds.paths import even_counts, in_class
-from planner.search.space.space import enumerate_space
+from planner.search.space.space import Space, enumerate_space
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import Layout
 from planner.verify.legality import rule_violations
@@ -184,3 +185,18 @@ def test_one_gpu_has_the_trivial_layout() -> None:
     trivial = Layout()
     axes = ("tp", "pp", "cp", "ep", "dp", "dp_shard", "vpp")
     assert all(getattr(held.layout, a) == getattr(trivial, a) for a in axes)
+
+
+def test_a_search_for_the_fewest_gpus_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Experts with many divisors have thousands of meshes at every size."""
+    workload, sizes = job("qwen3-235b-a22b", "dgx-h100-4-nodes"), list[int]()
+
+    def counted(there: Pricing) -> Space:
+        space = enumerate_space(there)
+        sizes.append(len(space.meshes.tp))
+        return space
+
+    monkeypatch.setattr(frugal, "enumerate_space", counted)
+    monkeypatch.setattr(frugal, "MESHES", 2000)
+    fewest_gpus(workload)
+    assert sum(sizes) <= 2000 + max(sizes)
