@@ -16,7 +16,9 @@ from planner.api.given import (
     job_given,
     layout_given,
     path_given,
+    within,
 )
+from planner.search.stop import after, under
 from planner.specs.answer import memory as answers
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ def memory(
     set: Changes | None = None,  # noqa: A002  # as on the command line
     hardware: FilePath | None = None,
     calibration: CalibrationLike | None = None,
+    time_limit: float = 60.0,
 ) -> TrainingMemory | InferenceMemory:
     """Say what a job holds in memory, and what is the most that fits.
 
@@ -79,6 +82,7 @@ def memory(
         set: Fields to replace, by dotted path. [-]
         hardware: Folder of hardware laid over ours. [path]
         calibration: What the user measured. [-]
+        time_limit: Longest time to choose what the layout leaves open. [s]
 
     Returns:
         Memory by stage and category. [GiB]
@@ -86,8 +90,10 @@ def memory(
     Raises:
         BadInputError: The layout is not legal, or a name is not known.
     """
+    within("time_limit", time_limit, 0.0)
     lay_over(path_given(hardware))
-    flow = held(job_given(job, set, calibration), layout_given(layout))
+    with under(after(time_limit)):
+        flow = held(job_given(job, set, calibration), layout_given(layout))
     if isinstance(flow, Training):
         return TrainingMemory.of(flow.answer, flow)
     return InferenceMemory.of(flow.answer, flow)

@@ -16,8 +16,10 @@ from planner.api.given import (
     layout_given,
     looked_up,
     path_given,
+    within,
 )
 from planner.api.rows import plan_row
+from planner.search.stop import after, under
 from planner.specs.answer import prediction
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ def predict(
     set: Changes | None = None,  # noqa: A002  # as on the command line
     hardware: FilePath | None = None,
     calibration: CalibrationLike | None = None,
+    time_limit: float = 60.0,
 ) -> Prediction:
     """Price one layout; what it leaves open is filled in.
 
@@ -59,6 +62,7 @@ def predict(
         set: Fields to replace, by dotted path. [-]
         hardware: Folder of hardware laid over ours. [path]
         calibration: What the user measured. [-]
+        time_limit: Longest time to choose what the layout leaves open. [s]
 
     Returns:
         The completed layout, its time and memory. [-]
@@ -66,7 +70,9 @@ def predict(
     Raises:
         BadInputError: No layout is given, or the layout is not legal.
     """
+    within("time_limit", time_limit, 0.0)
     lay_over(path_given(hardware))
     read = looked_up(job, set, calibration)
-    flow = priced(read, layout_given(layout))
+    with under(after(time_limit)):
+        flow = priced(read, layout_given(layout))
     return Prediction.of(flow.answer, flow)

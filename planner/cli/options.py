@@ -51,3 +51,15 @@ Robust = Annotated[
         "of tied plans first; off: the fastest whose predicted memory fits.",
     ),
 ]
+TimeLimit = Annotated[
+    float,
+    typer.Option(
+        "--time-limit",
+        min=0,
+        metavar="S",
+        help="Seconds for everything, from the start of the command.",
+    ),
+]
+
+TO_PRICE = 60.0
+"""Most time of a command that prices layouts and searches none. [s]"""

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from planner.api.flow.limits import memory_bytes
+from planner.errors import TimeLimitError
 from planner.search.stop import Stop, process_age, under
 
 MemoryLimit = Annotated[
@@ -28,6 +29,11 @@ MOST_RESERVED = 0.4
 """Largest share of the time limit that is kept for the report. [1]"""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 """Signals that end the searches and ask for the results so far. [-]"""
+ALARM = signal.SIGALRM
+"""Signal of the clock, which ends a command that is late. [-]"""
+LATE, LATE_SHARE = 5.0, 0.25
+"""Time after a limit, in seconds and as a share of it, at the larger of which a command
+ends without an answer. [s], [1]"""
 LEFT_BY_SIGNAL = 128
 """Exit code of a command ended by a signal, less the number of the signal. [1]"""
 
@@ -52,15 +58,15 @@ class Run:
     """End of the time limit, by ``time.monotonic``. [s]"""
     received: int = 0
     """Number of the last signal, 0 before one. [1]"""
-    ended: SignalError | None = None
-    """Signal that ended the command at once, if one did."""
+    ended: BaseException | None = None
+    """Signal or limit that ended the command at once, if one did."""
 
-    def limited(self, time_limit: float, memory_limit: str) -> Stop:
+    def limited(self, time_limit: float, memory_limit: str | None = None) -> Stop:
         """Begin the part of the command that a signal ends with the results so far.
 
         Args:
             time_limit: Longest time, from the start of the process. [s]
-            memory_limit: Most memory. [text]
+            memory_limit: Most memory; None: no limit. [text]
 
         Returns:
             Rule of all searches, which leaves time for the report.
@@ -68,21 +74,27 @@ class Run:
         Raises:
             BadInputError: The memory limit is no size, or too small to work in.
         """
-        memory = memory_bytes(memory_limit)
+        memory = float("inf") if memory_limit is None else memory_bytes(memory_limit)
         # On a busy machine everything takes longer, in proportion.
         busy = (time.monotonic() - self.began) / max(time.process_time(), 1e-3)
         reserve = min(REPORT * max(busy, 1.0), MOST_RESERVED * time_limit)
         self.ends = self.began + time_limit
         self.stop = Stop(self.ends - reserve, memory)
+        late = max(LATE, LATE_SHARE * time_limit) * max(busy, 1.0)
+        if _takes_signals():
+            left = self.ends + late - time.monotonic()
+            signal.setitimer(signal.ITIMER_REAL, max(left, LATE))
         return self.stop
 
     @contextmanager
-    def searching(self, time_limit: float, memory_limit: str) -> Iterator[Stop]:
+    def searching(
+        self, time_limit: float, memory_limit: str | None = None
+    ) -> Iterator[Stop]:
         """Limit all searches of a block, however deep they begin.
 
         Args:
             time_limit: Longest time, from the start of the process. [s]
-            memory_limit: Most memory. [text]
+            memory_limit: Most memory; None: no limit. [text]
 
         Yields:
             Rule of all searches, which leaves time for the report.
@@ -112,6 +124,21 @@ class Run:
             self.ended = SignalError(number)
             raise self.ended
         self.stop.interrupt()
+
+    def overrun(self, number: int, _: FrameType | None = None) -> None:
+        """End a command that did not end by itself when its time was over.
+
+        Args:
+            number: SIGALRM. [1]
+
+        Raises:
+            SignalError: Always; the command tells of the limit.
+        """
+        limit = self.ends - self.began
+        self.ended = TimeLimitError(
+            f"no answer within {limit:g} s; give a longer --time-limit"
+        )
+        raise SignalError(number)
 
     def leave(self) -> None:
         """End the command as a signal asked it to, if one did.
@@ -151,12 +178,20 @@ def running() -> Iterator[Run]:
         The command.
     """
     run = Run(_BEGAN.pop()) if _BEGAN else Run()
-    handled = current_thread() is main_thread()
-    before = [signal.signal(s, run.handle) for s in SIGNALS] if handled else []
+    before = []
+    if _takes_signals():
+        handlers = [*((each, run.handle) for each in SIGNALS), (ALARM, run.overrun)]
+        before = [(each, signal.signal(each, taken)) for each, taken in handlers]
     _RUNS.append(run)
     try:
         yield run
     finally:
         _RUNS.remove(run)
-        for number, handler in zip(SIGNALS, before, strict=False):
+        if before:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before:
             signal.signal(number, handler)
+
+
+def _takes_signals() -> bool:
+    return current_thread() is main_thread()

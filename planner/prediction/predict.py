@@ -18,6 +18,7 @@ from planner.job.fleets import on_pools, room_for
 from planner.pipeline.memory_rows import rank_blocks
 from planner.pipeline.splits import Counts, step_ns
 from planner.planning.sanity import refuse_long
+from planner.prediction.best_split import best_splits
 from planner.prediction.refusals import (
     Degrees,
     refuse_formats,
@@ -28,11 +29,10 @@ from planner.prediction.refusals import (
 )
 from planner.schedules import SPLIT, V_SHAPED, placement
 from planner.search.bounds.paths import even_counts, in_class
-from planner.search.mesh_answer import MeshAnswer
-from planner.search.solver.only import OnlySplit, only_split
 from planner.search.space.blocks import block_counts
 from planner.search.space.fleet import divisors
 from planner.search.space.switches import chosen_together
+from planner.search.stop import after
 from planner.specs.answer.result import RankedPlan
 from planner.specs.layouts.axes import FIELDS, MESH, NUMBERS, ORDERS
 from planner.specs.layouts.blocks import with_block
@@ -48,6 +48,24 @@ from planner.specs.layouts.recompute import BLOCK_KINDS, block_of
 from planner.specs.search import SearchSpec
 from planner.specs.table import StageCosts
 from planner.verify.legality import rule_violations
+
+MOST_TIME = 60.0
+"""Most time to choose stages, recompute and rank order, whose work is limited too. [s]
+"""
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A layout with everything filled in.
+
+    Attributes:
+        layout: The layout. [-]
+        gap: Most by which other stages, recompute and rank order of the same degrees
+            may be faster; 0 where they are proven to be no faster. [1]
+    """
+
+    layout: Layout
+    gap: float = 0.0
 
 
 def predict(workload: Workload, partial: PartialLayout) -> RankedPlan:
@@ -68,10 +86,12 @@ def predict(workload: Workload, partial: PartialLayout) -> RankedPlan:
             too small for its offload; says which numbers clash.
     """
     workload = replace(workload, search=SearchSpec(space=workload.search.space))
-    layout = complete(workload, partial)
-    priced = estimate(workload, layout)
+    completed = _completed(workload, partial)
+    priced = estimate(workload, completed.layout)
     refuse_host(workload, priced.memory)
-    return RankedPlan(rank=1, layout=layout, estimate=priced)
+    return RankedPlan(
+        rank=1, layout=completed.layout, estimate=priced, gap=completed.gap
+    )
 
 
 def complete(workload: Workload, partial: PartialLayout) -> Layout:
@@ -87,6 +107,10 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
     Raises:
         BadInputError: No legal layout has those degrees.
     """
+    return _completed(workload, partial).layout
+
+
+def _completed(workload: Workload, partial: PartialLayout) -> Completed:
     refuse_formats(workload, partial)
     pricing = _as_far_as_given(workload, partial)
     refuse_schedule(pricing, partial)
@@ -99,9 +123,8 @@ def complete(workload: Workload, partial: PartialLayout) -> Layout:
         layout = _skeleton(pricing, degrees, stages, partial.order or ORDERS[0])
         layout = layout.model_copy(update={"offload": pricing.offload})
         _refuse_illegal(pricing, layout)
-        return layout
-    best = min(_options(pricing, partial, degrees), key=lambda option: option.sort_key)
-    return best.layout
+        return Completed(layout)
+    return _best(list(_options(pricing, partial, degrees)))
 
 
 def _as_far_as_given(workload: Workload, partial: PartialLayout) -> Pricing:
@@ -188,16 +211,62 @@ def _shown(layout: Layout) -> str:
 
 @dataclass(frozen=True)
 class _Option:
-    """One way to complete a layout, with a key to compare ways."""
+    """One way to complete a layout but for its split, whose even one stands by."""
 
-    layout: Layout
-    sort_key: tuple[bool, float, int, int]
+    table: CostTable
+    costs: StageCosts
+    hosting: tuple[int, ...]
+    even: Counts
+    is_even: bool
+    """True where no other split is looked for."""
+
+    @property
+    def is_open(self) -> bool:
+        """True where the solver may choose the split."""
+        chosen = self.is_even or self.costs.block
+        return not chosen and in_class(self.costs, self.even)
+
+    def layout(self, counts: Counts) -> Layout:
+        """The layout of one split."""
+        return layout_of(
+            self.table.workload,
+            self.table.meshes,
+            0,
+            schedule=self.costs.schedule,
+            vpp=self.costs.vpp,
+            menu=self.costs.menu,
+            counts=counts,
+            block=self.costs.block > 0,
+            hosting=self.hosting,
+        )
+
+
+def _best(options: list[_Option]) -> Completed:
+    """The fastest that fits, the first of equals; else the one that lacks least."""
+    open_ = [option.costs for option in options if option.is_open]
+    answer = best_splits(open_, after(MOST_TIME))
+    found = dict(zip(open_, answer.found, strict=True))
+    splits = [found[option.costs] if option.is_open else None for option in options]
+    every = [
+        (option, option.even if split is None else split.counts)
+        for option, split in zip(options, splits, strict=True)
+    ]
+    option, counts = min(every, key=lambda each: _sort_key(each[0].costs, each[1]))
+    step = step_ns(option.costs, counts) * option.costs.slowdown
+    return Completed(option.layout(counts), max(step / answer.bound - 1, 0.0))
+
+
+def _sort_key(costs: StageCosts, counts: Counts) -> tuple[bool, float]:
+    """Splits that fit by their step [ns], then the others by what they lack [block]."""
+    over = _excess(costs, counts)
+    fits = over <= 0
+    return not fits, step_ns(costs, counts) * costs.slowdown if fits else float(over)
 
 
 def _options(
     workload: Pricing, partial: PartialLayout, degrees: Degrees
 ) -> Iterator[_Option]:
-    """Rank orders times recompute kinds, each with its best split."""
+    """Rank orders times recompute kinds, in order of preference."""
     limits = workload.framework.limits
     orders = (partial.order,) if partial.order else limits.orders
     menu = _menu(workload, partial)
@@ -211,16 +280,16 @@ def _options(
         _refuse_illegal(workload, _probe(workload, degrees, orders[0], menu[0]))
     every = BLOCK_KINDS if block_of(menu[0]) else menu
     tied = limits.recompute_scope == "plan" and every is menu
-    for rank, order in enumerate(legal):
+    for order in legal:
         tables: dict[frozenset[str] | None, CostTable] = {}
-        for entry, kinds in enumerate(chosen_together(workload, every, tied=tied)):
+        for kinds in chosen_together(workload, every, tied=tied):
             probe = _probe(workload, degrees, order, kinds[0])
             job = replace(workload, without=Pricing.of(workload, probe).without)
             if job.without not in tables:
                 mesh = Meshes.of_layout(probe)
                 tables[job.without] = price_meshes(job, mesh, every)
             choice = tuple(every.index(kind) for kind in kinds)
-            yield _option(tables[job.without], degrees, choice, partial, (rank, entry))
+            yield _option(tables[job.without], degrees, choice, partial)
 
 
 def _menu(workload: Workload, partial: PartialLayout) -> tuple[str, ...]:
@@ -243,13 +312,9 @@ def _probe(workload: Pricing, degrees: Degrees, order: str, kind: str) -> Layout
 
 
 def _option(
-    table: CostTable,
-    degrees: Degrees,
-    choice: tuple[int, ...],
-    partial: PartialLayout,
-    tie: tuple[int, int],
+    table: CostTable, degrees: Degrees, choice: tuple[int, ...], partial: PartialLayout
 ) -> _Option:
-    """Best split of one order and recompute choice; the even split if none fits."""
+    """One order and recompute choice."""
     hosting = tuple(len(pool.stages) for pool in degrees["pools"])
     costs = table.stage_costs(
         0,
@@ -259,46 +324,10 @@ def _option(
         block=block_of(partial.recompute or ""),
         hosting=hosting,
     )
-    counts, fits = _split(costs, even=partial.stages == "even")
-    layout = layout_of(
-        table.workload,
-        table.meshes,
-        0,
-        schedule=costs.schedule,
-        vpp=costs.vpp,
-        menu=costs.menu,
-        counts=counts,
-        block=costs.block > 0,
-        hosting=hosting,
-    )
-    step = step_ns(costs, counts) * costs.slowdown
-    over = 0.0 if fits else float(_excess(costs, counts))
-    return _Option(layout, (not fits, over or step, *tie))
+    even = block_counts(costs) if costs.block else even_counts(costs)
+    return _Option(table, costs, hosting, even, partial.stages == "even")
 
 
 def _excess(costs: StageCosts, counts: Counts) -> int:
     """Blocks by which the fullest rank exceeds its budget; negative if it fits."""
     return int((rank_blocks(costs, counts) - np.array(costs.budgets)).max())
-
-
-def _split(costs: StageCosts, *, even: bool) -> tuple[Counts, bool]:
-    """The solver's split, or the even split where asked for or nothing fits."""
-    counts = block_counts(costs) if costs.block else even_counts(costs)
-    room = _excess(costs, counts) <= 0
-    if even or costs.block or not in_class(costs, counts):
-        return counts, room
-    answer = _answered(costs)
-    if answer.counts is None:
-        return counts, room
-    return answer.counts, True
-
-
-def _answered(costs: StageCosts) -> MeshAnswer:
-    """Best split of a layout, by the solver where there is a choice."""
-    only = only_split(costs)
-    if only is not None:
-        return OnlySplit(costs, only).advance(None)
-    # OR-Tools takes longer to import than a layout takes to price.
-    from planner.search.solver.solve import solve_mesh  # noqa: PLC0415
-
-    return solve_mesh(costs)

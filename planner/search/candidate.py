@@ -121,6 +121,21 @@ class CandidateWork:
         self.last = self._next(cutoff, goal)
         return self.last
 
+    def solve(self, cutoff: int | None) -> MeshAnswer:
+        """Run a round of the solver now, whatever other steps are left.
+
+        Args:
+            cutoff: Splits slower than this are of no interest. [ns]
+
+        Returns:
+            Bound and best split so far; OPEN while steps are left.
+        """
+        answer = self._solve(cutoff)
+        if answer.value is not None and answer.counts is not None:
+            self._better(Split(answer.value, answer.counts))
+        self.last = self._answer(answer.outcome)
+        return self.last
+
     def _next(self, cutoff: int | None, goal: int | None) -> MeshAnswer:
         """Do the next of the steps, unless known multipliers raise the bound."""
         if self._learns():

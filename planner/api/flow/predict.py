@@ -44,13 +44,19 @@ class Priced:
         """The answer as JSON has it. [-]."""
         phase, first = self.pairs[0]
         parts = tuple(
-            PhasePrediction(name=phase.name, layout=plan.layout, estimate=plan.estimate)
+            PhasePrediction(
+                name=phase.name,
+                layout=plan.layout,
+                estimate=plan.estimate,
+                gap=plan.gap,
+            )
             for phase, plan in self.pairs
             if phase.name
         )
         return Prediction(
             layout=first.layout,
             estimate=first.estimate,
+            gap=first.gap,
             warnings=cautions(phase, first),
             run=self.run,
             phases=parts,
@@ -109,7 +115,22 @@ def cautions(phase: Phase, priced: RankedPlan) -> tuple[str, ...]:
     workload = job.workload_of(priced)
     unwritten = writer_breaches(workload, priced.layout)
     said = (f"no launch files for this layout: {sentence}" for sentence in unwritten)
-    return (*job.warnings, *doubts(workload, priced.layout, priced.estimate), *said)
+    return (
+        *job.warnings,
+        *doubts(workload, priced.layout, priced.estimate),
+        *_unproven(priced.gap),
+        *said,
+    )
+
+
+def _unproven(gap: float) -> tuple[str, ...]:
+    """A split that was the best found when the work or the time for it ended."""
+    if not gap:
+        return ()
+    return (
+        "the stages are the best found, not proven the best: others with these degrees "
+        f"are at most {gap:.2%} faster",
+    )
 
 
 def _price(job: Job, given: PartialLayout) -> RankedPlan:

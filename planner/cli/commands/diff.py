@@ -9,7 +9,7 @@ from planner.api.flow.diff import holds_plan, planned_side, read_side
 from planner.api.flow.limits import MEMORY
 from planner.api.flow.overlay import lay_over
 from planner.cli.guard import guarded
-from planner.cli.options import Calibration, Hardware, JsonTo
+from planner.cli.options import Calibration, Hardware, JsonTo, TimeLimit
 from planner.cli.output import check_writable, deliver
 from planner.cli.pictures import ReportTo, write_report
 from planner.cli.progress import search_progress
@@ -33,10 +33,6 @@ SideB = Annotated[
     typer.Argument(
         metavar="B", help="The other plan, result or job.", show_default=False
     ),
-]
-TimeLimit = Annotated[
-    float,
-    typer.Option("--time-limit", min=0, metavar="S", help="Seconds for everything."),
 ]
 
 

@@ -8,8 +8,9 @@ from rich.text import Text
 
 from planner.api.flow.overlay import lay_over
 from planner.cli.guard import guarded
-from planner.cli.options import Calibration, Hardware
+from planner.cli.options import TO_PRICE, Calibration, Hardware, TimeLimit
 from planner.cli.output import show
+from planner.cli.stopping import this_run
 from planner.job.calibration_file import read_calibration
 from planner.launch import check_folder, priced, read_plan, write_folder
 from planner.launch import emit as launch_files
@@ -53,6 +54,7 @@ def emit(
     target: Target,
     out: Out,
     force: Force = False,
+    time_limit: TimeLimit = TO_PRICE,
     hardware: Hardware = None,
     calibration: Calibration = None,
 ) -> None:
@@ -63,13 +65,15 @@ def emit(
         target: A framework, or a launcher of the plan's own framework. [text]
         out: The folder. [-]
         force: Replace a plan in the folder, and write a plan that does not fit. [-]
+        time_limit: Longest time in all, from the start of the process. [s]
         hardware: Folder of hardware laid over ours. [-]
         calibration: File of what the user measured. [-]
     """
     check_folder(out, force=force)
     lay_over(hardware)
     own = None if calibration is None else read_calibration(calibration)
-    found = priced(read_plan(plan, own), target, force=force)
+    with this_run().searching(time_limit):
+        found = priced(read_plan(plan, own), target, force=force)
     files = launch_files(found, target)
     write_folder(out, files, force=force)
     lines = [f"{out}: {len(files)} files for {target}"]

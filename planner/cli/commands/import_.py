@@ -9,8 +9,9 @@ from rich.text import Text
 
 from planner.api.flow.files import write_whole
 from planner.cli.guard import guarded
-from planner.cli.options import Assignments
+from planner.cli.options import TO_PRICE, Assignments, TimeLimit
 from planner.cli.output import show
+from planner.cli.stopping import this_run
 from planner.errors import BadInputError
 from planner.launch.importing import (
     UserOverrides,
@@ -127,6 +128,7 @@ def import_(
     assignments: Assignments = None,
     env: Environment = None,
     ignore: Ignore = None,
+    time_limit: TimeLimit = TO_PRICE,
 ) -> None:
     """Read launch files into a job that `predict` and `explain` can judge.
 
@@ -141,7 +143,9 @@ def import_(
         assignments: Fields to set. [text]
         env: Variables of launch scripts. [text]
         ignore: Settings to set aside. [text]
+        time_limit: Longest time in all, from the start of the process. [s]
     """
+    this_run().limited(time_limit)
     told = UserOverrides(
         model=model,
         cluster=cluster,

@@ -7,9 +7,10 @@ from rich.console import RenderableType
 
 from planner.api.flow.memory import Serving, Training, held
 from planner.cli.guard import guarded
-from planner.cli.options import JsonTo
+from planner.cli.options import TO_PRICE, JsonTo, TimeLimit
 from planner.cli.output import check_writable, deliver
 from planner.cli.sources import Source, sourced, with_assumed
+from planner.cli.stopping import this_run
 from planner.cli.verdicts import Failing, fail_over, failing_risk
 from planner.report.memory import inference_memory_report, training_memory_report
 from planner.specs.reading.read import read_layout
@@ -31,6 +32,7 @@ def memory(
     source: Source,
     *,
     layout: LayoutText = None,
+    time_limit: TimeLimit = TO_PRICE,
     json_to: JsonTo = None,
     fail_on: Failing = None,
 ) -> None:
@@ -39,18 +41,21 @@ def memory(
     Args:
         source: The job, of training or of inference. [-]
         layout: Layout in its short form. [text]
+        time_limit: Longest time in all, from the start of the process. [s]
         json_to: File for JSON, or `-` for stdout. [-]
         fail_on: Risk that makes the exit code 3. [text]
 
     Raises:
         BadInputError: The layout is not legal, or a name is not known.
+        TimeLimitError: The memory was not known in time.
         Exit: With 3, for a risk over that of `--fail-on`.
     """
     risk = failing_risk(fail_on)
     check_writable(json=json_to, save=source.save)
     own = None if layout is None else read_layout(layout)
     asked = source.read()
-    found = held(asked.unasked(), own)
+    with this_run().searching(time_limit):
+        found = held(asked.unasked(), own)
     asked.save(own)
     answer = found.answer
     text = answer.model_dump_json(by_alias=True, indent=2)

@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from planner.api.flow.limits import MEMORY
 from planner.api.flow.plan import Planned, phases_to_plan, planned
 from planner.cli.guard import guarded
-from planner.cli.options import JsonTo, Robust
+from planner.cli.options import JsonTo, Robust, TimeLimit
 from planner.cli.output import check_new, check_writable, deliver
 from planner.cli.pictures import (
     Plot,
@@ -57,15 +57,6 @@ if TYPE_CHECKING:
 
 Top = Annotated[
     int, typer.Option("--top", min=1, metavar="N", help="Plans to show, best first.")
-]
-TimeLimit = Annotated[
-    float,
-    typer.Option(
-        "--time-limit",
-        min=0,
-        metavar="S",
-        help="Seconds for everything, from the start of the command.",
-    ),
 ]
 Out = Annotated[
     Path | None,

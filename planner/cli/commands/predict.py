@@ -8,7 +8,7 @@ from rich.console import RenderableType
 
 from planner.api.flow.predict import Priced, cautions, priced
 from planner.cli.guard import guarded
-from planner.cli.options import JsonTo
+from planner.cli.options import TO_PRICE, JsonTo, TimeLimit
 from planner.cli.output import check_writable, deliver
 from planner.cli.pictures import (
     Plot,
@@ -17,8 +17,17 @@ from planner.cli.pictures import (
     show_steps,
     write_report,
 )
-from planner.cli.screens import SHOWN, Detail, Quiet, Verbose, again, detail
+from planner.cli.screens import (
+    LIMITS,
+    SHOWN,
+    Detail,
+    Quiet,
+    Verbose,
+    again,
+    detail,
+)
 from planner.cli.sources import Source, sourced, with_assumed
+from planner.cli.stopping import this_run
 from planner.cli.verdicts import Failing, fail_over, failing_risk
 from planner.report import heading, phases_report, prediction_report, quiet_report
 from planner.report.screen import PhaseAnswer, screen
@@ -42,6 +51,7 @@ def predict(
     *,
     context: typer.Context,
     layout: LayoutText = None,
+    time_limit: TimeLimit = TO_PRICE,
     json_to: JsonTo = None,
     report_to: ReportTo = None,
     trace_to: TraceTo = None,
@@ -56,6 +66,7 @@ def predict(
         source: The job. [-]
         context: Context of the command. [-]
         layout: Layout in its short form. [text]
+        time_limit: Longest time in all, from the start of the process. [s]
         json_to: File for JSON, or `-` for stdout. [-]
         report_to: File for the page. [path]
         trace_to: File for the trace of a step. [path]
@@ -66,15 +77,18 @@ def predict(
 
     Raises:
         BadInputError: No layout is given, or the layout is not legal.
+        TimeLimitError: The layout was not priced in time.
         Exit: With 3, for a risk over that of `--fail-on`.
     """
     shown, risk = detail(verbose=verbose, quiet=quiet), failing_risk(fail_on)
     check_writable(json=json_to, report=report_to, trace=trace_to, save=source.save)
     own = None if layout is None else read_layout(layout)
     asked = source.read()
-    found = priced(asked.job(own), own)
+    with this_run().searching(time_limit):
+        found = priced(asked.job(own), own)
     json_text = found.answer.model_dump_json(by_alias=True, indent=2)
-    command = f"{again(context, 'plan', SHOWN)}  # searches for a better layout"
+    line = again(context, "plan", SHOWN | LIMITS)
+    command = f"{line}  # searches for a better layout"
     deliver(_shown(shown, found, command, asked.assumed), json_text, json_to)
     write_report(report_to, lambda: replace(found.page(), command=command))
     show_steps(found.phases, found.plans, trace_to, plot=plot and json_to != "-")

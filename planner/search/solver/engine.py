@@ -46,7 +46,11 @@ def answered(solver: cp.CpSolver, model: cp.CpModel, stop: Stop) -> object:
     """
     with ThreadPoolExecutor(max_workers=1) as beside:
         answer = beside.submit(solver.solve, model)
-        while wait([answer], timeout=LOOK).not_done:
-            if stop.reached:
-                solver.stop_search()
+        try:
+            while wait([answer], timeout=LOOK).not_done:
+                if stop.reached:
+                    solver.stop_search()
+        except BaseException:
+            solver.stop_search()
+            raise
         return answer.result()

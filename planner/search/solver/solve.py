@@ -154,23 +154,3 @@ def _whole_bound(bound: float) -> int:
     if bound < EXACT:
         return int(np.ceil(bound - 1e-6))
     return int(np.nextafter(bound, 0.0))
-
-
-def solve_mesh(
-    costs: StageCosts, *, bound: int = 0, cuts: Iterable[Linear] = ()
-) -> MeshAnswer:
-    """Best split of one mesh, with a proof.
-
-    Args:
-        costs: The inner problem.
-        bound: A lower bound on the step that is known already. [ns]
-        cuts: Valid path inequalities that are known already. [ns]
-
-    Returns:
-        Value, bound and split; OPEN only if the rounds ran out.
-    """
-    solver = MeshSolver(costs, cuts, bound=bound)
-    answer = solver.advance(None)
-    while answer.outcome is Outcome.OPEN and answer.rounds < ROUNDS:
-        answer = solver.advance(None)
-    return answer

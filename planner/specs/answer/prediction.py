@@ -17,6 +17,7 @@ class PhasePrediction(BaseModel):
     name: str
     layout: Layout
     estimate: Estimate
+    gap: float = 0.0
 
 
 class Prediction(BaseModel):
@@ -29,6 +30,9 @@ class Prediction(BaseModel):
     )
     layout: Layout
     estimate: Estimate
+    gap: float = 0.0
+    """Most by which other stages, recompute or rank order may be faster, where the
+    layout leaves them open; 0 where those here are proven the best. [1]"""
     warnings: tuple[str, ...] = ()
     run: Run | None = None
     """The whole run, of all phases together; none where no tokens are known."""

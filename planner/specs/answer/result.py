@@ -67,6 +67,9 @@ class RankedPlan(BaseModel):
     settings: dict[str, str] = {}
     """Values that the search chose for the training block, by field; empty where the
     user left nothing open."""
+    gap: float = Field(default=0.0, exclude=True)
+    """Most by which another split of a given layout may be faster; 0 where the split
+    is proven the best, or comes from a search, whose proof stands beside it. [1]"""
 
     @property
     def chosen(self) -> str:

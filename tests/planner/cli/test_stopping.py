@@ -16,9 +16,10 @@ from planner.api.flow.files import write_whole
 from planner.api.flow.limits import memory_bytes
 from planner.cli import app
 from planner.cli import output as cli_output
+from planner.cli import stopping as cli_stopping
 from planner.cli.guard import guarded
 from planner.cli.stopping import Run, SignalError, running, this_run
-from planner.errors import BadInputError
+from planner.errors import BadInputError, TimeLimitError
 from planner.search.stop import INTERRUPTED
 
 SMALL = "tiny-llama-2-a6000"
@@ -288,3 +289,30 @@ def test_a_step_that_is_too_long_to_simulate_is_refused_by_name() -> None:
     assert done.exit_code == 2
     assert "layout.grad_accum" in done.stderr
     assert "at most 1,048,576" in done.stderr
+
+
+def test_a_command_that_does_not_end_by_itself_is_ended_at_its_limit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 4, whatever the command was about."""
+    monkeypatch.setattr(cli_stopping, "LATE", 0.01)
+
+    @guarded
+    def command() -> None:
+        this_run().limited(0.0)
+        while True:
+            time.sleep(0.01)
+
+    with pytest.raises(typer.Exit) as ended:
+        command()
+    assert ended.value.exit_code == TimeLimitError.exit_code
+    assert "give a longer --time-limit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words", [["predict", "llama-3.1-405b-16k-h100"], ["memory", SMALL]]
+)
+def test_a_limit_of_no_time_still_has_an_answer(words: list[str]) -> None:
+    """Stages are then the even ones; a price takes the time that it takes."""
+    answer = CliRunner().invoke(app, [*words, "--time-limit", "0"])
+    assert answer.exit_code == 0, answer.output

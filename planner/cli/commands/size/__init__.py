@@ -10,7 +10,13 @@ from planner.api.flow.limits import MEMORY
 from planner.api.flow.overlay import lay_over
 from planner.api.flow.size import Sized, sized
 from planner.cli.guard import guarded
-from planner.cli.options import Assignments, Calibration, Hardware, JsonTo
+from planner.cli.options import (
+    Assignments,
+    Calibration,
+    Hardware,
+    JsonTo,
+    TimeLimit,
+)
 from planner.cli.output import check_writable, deliver
 from planner.cli.pictures import ReportTo, write_report
 from planner.cli.progress import search_progress
@@ -78,15 +84,6 @@ Network = Annotated[
         metavar="N",
         help="Network between nodes, as '25 GbE' or '4 x HDR'.",
         show_default=False,
-    ),
-]
-TimeLimit = Annotated[
-    float,
-    typer.Option(
-        "--time-limit",
-        min=0,
-        metavar="S",
-        help="Seconds for everything, from the start of the command.",
     ),
 ]
 NOT_OF_PLAN = frozenset({"days", "budget", "serve_tokens", "law"})

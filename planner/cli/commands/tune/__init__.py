@@ -11,7 +11,7 @@ from planner.api.flow.limits import MEMORY
 from planner.api.flow.overlay import lay_over
 from planner.api.tune.flow import BUDGET, TOP, begun, continued, overlay_of
 from planner.cli.guard import guarded
-from planner.cli.options import JsonTo
+from planner.cli.options import JsonTo, TimeLimit
 from planner.cli.output import check_new, check_writable, deliver
 from planner.cli.pictures import ReportTo, write_report
 from planner.cli.progress import search_progress
@@ -49,15 +49,6 @@ Runs = Annotated[
         metavar="N",
         help=f"Most runs to measure; {BUDGET} unless given.",
         show_default=False,
-    ),
-]
-TimeLimit = Annotated[
-    float,
-    typer.Option(
-        "--time-limit",
-        min=0,
-        metavar="S",
-        help="Seconds for everything, from the start of the command.",
     ),
 ]
 Quiet = Annotated[

@@ -15,6 +15,7 @@ from every_split import (
 from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from solved import solve_mesh
 from strategies import small_job
 from tiers import some
 
@@ -43,7 +44,7 @@ from planner.search.bounds.pool_bounds import (
     pooled_bound,
 )
 from planner.search.first_tier import first_tier
-from planner.search.solver.solve import Outcome, solve_mesh
+from planner.search.mesh_answer import Outcome
 from planner.search.space.fleet import arrangements
 from planner.search.space.space import enumerate_space
 from planner.specs.search import SearchSpec

@@ -6,6 +6,7 @@ from itertools import islice
 import numpy as np
 from every_split import best_of_space, cheapest_split, splits
 from one_row import one_row_table
+from solved import solve_mesh
 from strategies import priced_space
 
 from planner.cost.pricing import Pricing
@@ -22,7 +23,7 @@ from planner.search.candidate import CandidateWork
 from planner.search.corners.lessons import corners_like
 from planner.search.corners.tree import NEVER, CornerTree
 from planner.search.solver.dual import known_cuts, tighten
-from planner.search.solver.solve import MeshSolver, Outcome, solve_mesh
+from planner.search.solver.solve import MeshSolver, Outcome
 from planner.search.solver.whole_splits import WholeSplits
 from planner.specs.table import StageCosts
 

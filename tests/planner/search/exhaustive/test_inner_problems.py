@@ -7,13 +7,14 @@ from against_brute_force import check_first_tier, check_inner, space_bound
 from every_split import cheapest_split, splits
 from examples import examples
 from hypothesis import assume, given, seed, settings
+from solved import solve_mesh
 from strategies import inner_problems, small_problem
 
 from planner.pipeline.splits import step_ns
 from planner.search.bounds.bounds import relax
 from planner.search.bounds.memory_bounds import most_layers
 from planner.search.solver.dual import LayerProgram, tighten
-from planner.search.solver.solve import MeshSolver, Outcome, simulate, solve_mesh
+from planner.search.solver.solve import MeshSolver, Outcome, simulate
 from planner.specs.table import IdleMoment, LayerCosts, StageCosts
 
 
