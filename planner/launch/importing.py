@@ -15,9 +15,11 @@ from hardware.reading.files import SUFFIXES
 from hardware.reading.yaml_text import DuplicateKeyError, parse_yaml
 from planner.errors import BadInputError, did_you_mean
 from planner.job.fleets import cluster_named
+from planner.job.one_line import fleet_of
 from planner.job.one_line.models import known_model, model_named
 from planner.job.resolve import about
 from planner.launch.brief import Reading
+from planner.launch.other_tools.recognise import refuse_others
 from planner.launch.registry import TARGETS
 from planner.launch.shell import with_variables
 from planner.launch.sizes import refuse_other_model
@@ -42,6 +44,7 @@ class UserOverrides:
         model: Name of a preset, or a path of a config.json; empty to take the
             model of the files. [text]
         cluster: Name or path of a cluster; empty for node and nodes. [text]
+        on: Count of GPUs in any spelling; empty for cluster or node. [text]
         node: Name of a node, for a cluster of `nodes` such nodes. [text]
         nodes: Number of nodes; None to follow from the ranks of the files. [1]
         ignore: Settings that were not understood, and change nothing. [text]
@@ -49,6 +52,7 @@ class UserOverrides:
 
     model: str = ""
     cluster: str = ""
+    on: str = ""
     node: str = ""
     nodes: int | None = None
     ignore: tuple[str, ...] = ()
@@ -56,7 +60,7 @@ class UserOverrides:
     @property
     def ranks(self) -> bool:
         """Tell if the answers hold the number of ranks. [-]."""
-        return bool(self.cluster or (self.node and self.nodes))
+        return bool(self.cluster or self.on or (self.node and self.nodes))
 
 
 def read_launch(
@@ -124,6 +128,7 @@ def _read(files: Files, name: str | None) -> Reading:
     """Read files by the target that is named, or by the only target that fits."""
     if name is not None:
         return _target_named(name).read(files)
+    refuse_others(files)
     able = [target for target in TARGETS if target.reads(files)]
     held = frozenset[str]().union(*(target.holds for target in able))
     able = [target for target in able if target.name not in held]
@@ -201,9 +206,22 @@ def settled(reading: Reading, told: UserOverrides) -> Reading:
     Raises:
         BadInputError: A setting was neither understood nor set aside.
     """
+    _refuse_two_clusters(told)
     left = [its for its in reading.unknown if not (its.ranks and told.ranks)]
     refuse_unknown(left, told.ignore)
     return replace(reading, unknown=tuple(left))
+
+
+def _refuse_two_clusters(told: UserOverrides) -> None:
+    """Refuse hardware that is given twice."""
+    ways = {"--cluster": told.cluster, "--on": told.on, "--node": told.node}
+    given = [option for option, value in ways.items() if value]
+    if len(given) > 1:
+        raise BadInputError(
+            "the hardware is given twice",
+            field=" and ".join(given),
+            allowed="one of them",
+        )
 
 
 def import_spec(
@@ -307,7 +325,7 @@ def _require(fields: Mapping[str, Any], assignments: Sequence[str], named: str) 
             (fields.get("model"), "the model (--model NAME or config.json)"),
             (
                 fields.get("cluster"),
-                "the hardware (--cluster NAME, or --node NAME and --nodes N)",
+                "the hardware (--on COUNTxGPU, --cluster NAME, or --node and --nodes)",
             ),
             (
                 "seq_len" in training or "training.seq_len" in said,
@@ -328,8 +346,11 @@ def _require(fields: Mapping[str, Any], assignments: Sequence[str], named: str) 
 
 def _inline_cluster(
     reading: Reading, told: UserOverrides
-) -> Mapping[str, object] | None:
-    """Nodes below one leaf, where the user names the node alone."""
+) -> str | Mapping[str, object] | None:
+    """Nodes below one leaf, where the user counts GPUs or names the node alone."""
+    if told.on:
+        given = fleet_of(told.on, None).cluster
+        return given if isinstance(given, str) else dict(given)
     if not told.node:
         return None
     from hardware.catalog import node  # noqa: PLC0415  # only where it is asked for

@@ -61,6 +61,15 @@ Cluster = Annotated[
         show_default=False,
     ),
 ]
+On = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        metavar="COUNTxGPU",
+        help="GPUs, as 8x3090 or '2 nodes of 8 A100-40'; or a cluster.",
+        show_default=False,
+    ),
+]
 Node = Annotated[
     str,
     typer.Option(
@@ -123,6 +132,7 @@ def import_(
     target: Target = None,
     model: Model = "",
     cluster: Cluster = "",
+    on: On = "",
     node: Node = "",
     nodes: Nodes = None,
     assignments: Assignments = None,
@@ -138,6 +148,7 @@ def import_(
         target: Framework of the files; None to recognise it. [text]
         model: Name or path of the model. [text]
         cluster: Name or path of the cluster. [text]
+        on: Count of GPUs. [text]
         node: Name of a node. [text]
         nodes: Number of nodes. [1]
         assignments: Fields to set. [text]
@@ -149,6 +160,7 @@ def import_(
     told = UserOverrides(
         model=model,
         cluster=cluster,
+        on=on,
         node=node,
         nodes=nodes,
         ignore=tuple(ignore or ()),

@@ -101,7 +101,7 @@ def job_of(
     global_batch = None if global_batch is None else read_batch(global_batch)
     framework = None if framework is None else read_framework(framework)
     run = None if tokens is None else read_tokens(str(tokens))
-    named, fleet = model_named(model, family), _fleet(on, network)
+    named, fleet = model_named(model, family), fleet_of(on, network)
     count = run if isinstance(run, float) else 0.0
     task = task_of(method, fleet.gpus, count, purpose)
     longest = named.architecture.max_position or task.seq_len
@@ -129,8 +129,19 @@ def _inside(path: str, block: str) -> bool:
     return path == block or path.startswith(f"{block}.")
 
 
-def _fleet(on: str, network: str | None) -> Fleet:
-    """The cluster, or an error that shows how a count is written."""
+def fleet_of(on: str, network: str | None) -> Fleet:
+    """The cluster of a count of GPUs.
+
+    Args:
+        on: Count of GPUs in any spelling, or the name or file of a cluster. [text]
+        network: Network between nodes; None for the usual one. [text]
+
+    Returns:
+        The cluster. [-]
+
+    Raises:
+        BadInputError: GPUs or network are unknown; shows how a count is written.
+    """
     if network is None and is_file(Path(on)):
         whole = str(Path(on).resolve())
         cluster = cluster_named(whole, Path())

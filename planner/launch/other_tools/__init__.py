@@ -1,0 +1,1 @@
+"""Tools whose files are recognised and not read."""

@@ -1,0 +1,72 @@
+"""Files of tools that are not read are named as theirs, and taken for no other tool."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from planner.cli.app import app
+from planner.errors import BadInputError
+from planner.launch.importing import read_texts
+from planner.launch.other_tools.recognise import refuse_others, tools
+
+ROOT = Path(__file__).resolve().parents[2] / "golden"
+OTHERS = {
+    "verl": "python3 -m verl.trainer.main_ppo \\\n  data.train_batch_size=1024\n",
+    "OpenRLHF": "deepspeed --module openrlhf.cli.train_dpo --micro_train_batch_size 2",
+    "slime": "ray job submit -- python3 train.py --tensor-model-parallel-size 2 "
+    "--micro-batch-size 1 --rollout-num-gpus 8",
+    "TRL GRPO": "model_name_or_path: a/b\nper_device_train_batch_size: 16\n"
+    "num_generations: 7\n",
+    "MaxText": "python3 -m MaxText.train src/MaxText/configs/base.yml ici_fsdp_"
+    "parallelism=8",
+    "Unsloth": "from unsloth import FastLanguageModel\n",
+    "LLM Foundry (Composer)": "max_seq_len: 2048\ndevice_train_microbatch_size: 8\n",
+    "GPT-NeoX": "pipe_parallel_size: 1\nmodel_parallel_size: 2\n"
+    "train_micro_batch_size_per_gpu: 4\nzero_optimization: {stage: 1}\n",
+    "nanotron": "parallelism:\n  dp: 2\n  pp_engine: 1f1b\n",
+    "Megatron-DeepSpeed": "deepspeed pretrain_gpt.py --tensor-model-parallel-size 2 "
+    "--micro-batch-size 1 --zero-stage 1 --deepspeed",
+    "ms-swift": "NPROC_PER_NODE=2 swift sft --train_type lora --deepspeed zero2 "
+    "--per_device_train_batch_size 1\n",
+    "NeMo AutoModel": "model:\n  _target_: nemo_automodel.NeMoAutoModelForCausalLM\n",
+}
+
+
+@pytest.mark.parametrize("title", OTHERS)
+def test_a_tool_is_named(title: str) -> None:
+    with pytest.raises(BadInputError, match="this is a file of") as refused:
+        read_texts({"a.sh": OTHERS[title]}, None, "a.sh")
+    assert f"a file of {title};" in str(refused.value)
+
+
+def test_a_comment_names_no_tool() -> None:
+    refuse_others({"run.sh": "# unlike verl.trainer.main_ppo\ntorchrun train.py\n"})
+
+
+def test_no_file_of_ours_is_taken_for_another_tool() -> None:
+    for folder in (*ROOT.glob("emit/*/*"), *ROOT.glob("import/*/*")):
+        files = {f.name: f.read_text() for f in folder.iterdir() if f.is_file()}
+        refuse_others({n: t for n, t in files.items() if n != "README.md"})
+
+
+def test_every_tool_has_a_mark_of_its_own() -> None:
+    titles = [tool.title for tool in tools()]
+    assert len(titles) == len(set(titles))
+    marks = [mark for tool in tools() for mark in tool.marks]
+    assert len(marks) == len(set(marks))
+
+
+def test_import_takes_gpus_as_the_other_commands_do(tmp_path: Path) -> None:
+    file = next(
+        (ROOT / "import" / "axolotl" / "llama-3-8b-lora-rtx-4090").glob("*.yml")
+    )
+    words = ["import", str(file), "--model=llama-3-8b", f"--out={tmp_path}/job.yaml"]
+    done = CliRunner().invoke(app, [*words, "--on", "8x3090"])
+    assert done.exit_code == 0, done.output
+    assert "rtx-3090" in (tmp_path / "job.yaml").read_text()
+    twice = CliRunner().invoke(
+        app, [*words, "--on", "8x3090", "--cluster", "rtx-4090-1"]
+    )
+    assert twice.exit_code == 2
+    assert "--cluster and --on" in twice.output
