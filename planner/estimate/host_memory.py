@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hardware.host import staging
+from planner.cost.memory.masks import built_bytes
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.rank_parameters import (
     Owned,
@@ -32,7 +33,7 @@ def host_memory(
     """Memory that the fullest node needs for what its GPUs do not keep.
 
     The node's ranks add offloaded states, activations at their peak, moments of a
-    paged optimizer, and pinned buffers before NVMe.
+    paged optimizer, pinned buffers before NVMe, and dense masks that loaders make.
 
     Args:
         table: Table of the layout's one mesh.
@@ -51,13 +52,14 @@ def host_memory(
     that PyTorch rounds pinned allocations up to powers of two.
     """
     workload = table.workload
-    if workload.offload.model_copy(update={"device": "cpu"}) == Offload() and (
-        not workload.training.paged
-    ):
+    home = workload.offload.model_copy(update={"device": "cpu"}) == Offload()
+    masks = workload.profile.loads_masks
+    if home and not workload.training.paged and not masks:
         return None
     memory, drives = _ranks_states(table, costs, counts)
     if workload.offload.activations:
         memory = memory + _ranks_activations(table, costs, counts)
+    memory[[0, -1]] += built_bytes(workload, table.meshes) * masks
     node = workload.topology.cluster.node
     holds = _stages_of_ranks(layout)
     return HostMemory(

@@ -7,7 +7,9 @@ import numpy as np
 from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time
 from planner.cost.memory.activations import saved_bytes
 from planner.cost.memory.eager_bytes import replayed_ends
+from planner.cost.memory.masks import mask_bytes
 from planner.cost.meshes import Floats, Meshes
+from planner.cost.network.offload_copies import copy_bandwidth
 from planner.cost.parameters.rank_parameters import padded_vocab
 from planner.cost.pricing import Pricing
 from planner.cost.streaming import memory_time
@@ -76,13 +78,27 @@ def embedding_end(context: Context) -> End:
     masks = workload.recipe.dropout_bytes * hidden * held
     forward = Parts().plus("compute", ahead).plus("tp_comm", once)
     backward = Parts().plus("compute", behind).plus("tp_comm", once)
+    dense, loaded = mask_bytes(workload, context.meshes)
+    saved = TOKEN_ID * context.longest.local + masks + sent + _constants(context)
     return End(
-        *launched(context, forward, backward, share=EMBEDDING_KERNELS),
-        TOKEN_ID * context.longest.local + masks + sent + _constants(context),
-        np.zeros(len(context.meshes)),
+        *launched(
+            context, _masked(context, forward), backward, share=EMBEDDING_KERNELS
+        ),
+        saved + dense,
+        loaded,
         weight=weight,
         pending=ELEMENT * looked_up * held * workload.training.trains_embedding,
     )
+
+
+def _masked(context: Context, forward: Parts) -> Parts:
+    """A forward that waits for the copy of its dense masks, if there are any."""
+    workload, meshes = context.workload, context.meshes
+    if not workload.profile.loads_masks:
+        return forward
+    tokens = np.asarray(meshes.micro_batch * workload.training.seq_len, dtype=float)
+    copied = tokens * workload.training.seq_len
+    return forward.plus("other", copied / copy_bandwidth(workload))
 
 
 def _outer_time(context: Context) -> Floats:
@@ -171,11 +187,13 @@ def head_end(context: Context) -> End:
     loss = replayed_ends(workload, meshes).loss
     known = ~np.isnan(loss)
     weight, pending = _head_gradients(context)
+    apart = meshes.pp > 1
+    dense, loaded = (apart * size for size in mask_bytes(workload, meshes))
     return End(
         parts[0],
         parts[1],
-        np.where(known, 0.0, kept),
-        np.where(known, loss, logits + gathered),
+        np.where(known, 0.0, kept) + dense,
+        np.maximum(np.where(known, loss, logits + gathered), loaded),
         weight,
         pending,
     )

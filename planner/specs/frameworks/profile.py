@@ -131,6 +131,9 @@ class Profile(BaseModel):
     """Standard deviation of the experts' loads over their mean. [1]"""
     fragmentation: float = Field(gt=0, le=1)
     """Allocated over reserved memory, with room to spare. [1]"""
+    loads_masks: bool = False
+    """The data loader makes a dense causal mask for every sequence and sends it to the
+    GPUs of both ends."""
     allocator: Allocator = "ratio"
     """Reserved memory by that ratio, or by PyTorch's allocator, simulated where the
     steps are replayed: segments of its default, or expandable ones."""

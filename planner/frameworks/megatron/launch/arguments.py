@@ -50,7 +50,7 @@ def run_arguments(brief: Brief) -> list[Group]:
         ("recompute and offload", _memory(brief.layout)),
         ("numbers", _numbers(brief)),
         ("optimizer", _optimizer(brief)),
-        ("run", _run()),
+        ("run", _run(brief)),
     ]
 
 
@@ -240,8 +240,10 @@ def _moments(brief: Brief) -> list[Argument]:
     return [*aware, ("--exp-avg-dtype", dtype), ("--exp-avg-sq-dtype", dtype)]
 
 
-def _run() -> list[Argument]:
+def _run(brief: Brief) -> list[Argument]:
+    masks = brief.framework == "megatron" and bool(brief.stack.get("loads_masks"))
     return [
+        *_flags(("--no-create-attention-mask-in-dataloader", not masks)),
         ("--use-mcore-models", True),
         ("--transformer-impl", "transformer_engine"),
         ("--attention-backend", "auto"),

@@ -59,6 +59,7 @@ TRAINED = frozenset(
         "moe_grouped_gemm",
         "moe_permute_fusion",
         "transformer_impl",
+        "create_attention_mask_in_dataloader",
     }
 )
 """Arguments that a training block or a stack is read from. [text]"""
@@ -136,7 +137,7 @@ def read(files: Mapping[str, str]) -> Reading:
         layout=placed(its, name, gpus),
         training=training_of(its),
         model=described(its),
-        stack=stack_of(its),
+        stack=stack_of(its) | _masks(its),
         ignored=(*(each.setting for each in _shown(its, harmless)), *open_ones),
         unknown=(
             *unread,
@@ -307,6 +308,12 @@ def training_of(its: Given) -> dict[str, Any]:
     found["optimizer"] = _optimizer(its)
     bits = MOMENTS.get(str(its.get("exp_avg_dtype")))
     return found | ({"state_bits": bits} if bits else {})
+
+
+def _masks(its: Given) -> dict[str, Any]:
+    """Dense masks, which the loader makes unless it is told not to."""
+    loads = its.get("create_attention_mask_in_dataloader", True)
+    return {"loads_masks": True} if loads else {}
 
 
 def _precision(its: Given) -> str:

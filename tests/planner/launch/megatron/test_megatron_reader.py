@@ -8,7 +8,10 @@ from planner.errors import BadInputError
 from planner.frameworks.megatron.launch.reader import read, reads
 from planner.frameworks.megatron.launch.stages import counts_of, stage_layout
 
-BASE = "torchrun pretrain_gpt.py --num-layers 32 --micro-batch-size 1 --bf16 "
+UNMASKED = "--no-create-attention-mask-in-dataloader "
+BASE = (
+    "torchrun pretrain_gpt.py --num-layers 32 --micro-batch-size 1 --bf16 " + UNMASKED
+)
 
 
 def layout_of(words: str) -> dict[str, Any]:
@@ -179,6 +182,14 @@ def test_numbers_and_stack(words: str, precision: str, stack: dict[str, Any]) ->
     assert found.training["precision"] == precision
     apart = {"overlap_grad_reduce": False, "overlap_param_gather": False}
     assert found.stack == apart | stack
+
+
+def test_masks_of_the_loader_are_there_unless_they_are_turned_off() -> None:
+    with_masks = read({"train.sh": BASE.replace(UNMASKED, "")})
+    assert with_masks.stack["loads_masks"] is True
+    without = read({"train.sh": BASE})
+    assert "loads_masks" not in without.stack
+    assert with_masks.unknown == without.unknown == ()
 
 
 @pytest.mark.parametrize(

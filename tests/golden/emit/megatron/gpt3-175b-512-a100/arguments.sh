@@ -40,6 +40,7 @@ ARGUMENTS=(
   --hidden-dropout 0.0
   --init-method-std 0.02
   # run
+  --no-create-attention-mask-in-dataloader
   --use-mcore-models
   --transformer-impl transformer_engine
   --attention-backend auto
