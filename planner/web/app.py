@@ -39,7 +39,7 @@ def make_app(
 
     Args:
         limits: Limits of the server. [-]
-        hosts: Names under which it answers; empty for any. [text]
+        hosts: Names under which it answers. [text]
         token: Text that a browser has to show once; empty for none. [text]
 
     Returns:
@@ -48,7 +48,8 @@ def make_app(
     desk = Desk(limits or Limits())
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=_life(desk))
     for path, handler in _routes(desk).items():
-        app.add_api_route(path, handler, methods=["GET"], response_model=None)
+        methods = ["GET"] if _works(path) else ["GET", "HEAD"]
+        app.add_api_route(path, handler, methods=methods, response_model=None)
     app.add_api_route(
         "/rows", partial(_post, desk), methods=["POST"], response_model=None
     )
@@ -66,6 +67,11 @@ def _life(desk: Desk) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
             desk.pool.close()
 
     return alive
+
+
+def _works(path: str) -> bool:
+    """True where an answer takes a job, which no HEAD is worth."""
+    return path.startswith(("/live/", "/what-if")) or path.rpartition(".")[2] in FILES
 
 
 def _routes(desk: Desk) -> dict[str, Handler]:

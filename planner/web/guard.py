@@ -2,10 +2,13 @@
 
 import hmac
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from starlette.requests import ClientDisconnect
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -16,8 +19,10 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 COOKIE = "planner-token"
 LONGEST_QUERY = 8_000
 """Bytes of an address behind its path. [B]"""
-LOCAL = ("127.0.0.1", "localhost", "[::1]")
-"""Hosts that name this machine alone. [text]"""
+LOCAL = ("127.0.0.1", "localhost", "::1")
+"""Hosts that name this machine alone, without brackets. [text]"""
+TOKEN = "token"  # noqa: S105  # its name
+"""Field of an address that shows the token. [text]"""
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
@@ -38,7 +43,8 @@ class Guard:
 
     Attributes:
         app: The application. [-]
-        hosts: Names under which it answers; empty for any. [text]
+        hosts: Names under which it answers, beside the address that a request came
+            to. [text]
         token: Text that a browser has to show once; empty for none. [text]
     """
 
@@ -65,16 +71,27 @@ class Guard:
         if refused is not None:
             await _say(guarded, *refused)
             return
-        given = dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("token")
-        if self.token and given is not None:
-            await self._enter(scope, given, guarded)
-            return
-        await self.app(scope, receive, guarded)
+        query = scope["query_string"].decode("latin-1")
+        pairs = parse_qsl(query, keep_blank_values=True)
+        shown = [value for name, value in pairs if name == TOKEN]
+        if self.token and shown:
+            rest = [pair for pair in pairs if pair[0] != TOKEN]
+            await self._enter(scope["path"], shown, rest, guarded)
+        elif self.token and not self._knows(headers):
+            asked = "Open the address with the token that planner serve printed."
+            await _say(guarded, 401, asked)
+        else:
+            await self._answer(scope, receive, guarded)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the application answer, till the client has gone."""
+        with suppress(ClientDisconnect):
+            await self.app(scope, receive, send)
 
     def _refused(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         """Status and reason for a request that no page answers."""
-        host = headers.get("host", "").rpartition(":")[0] or headers.get("host", "")
-        if self.hosts and host not in self.hosts:
+        came_to, _ = scope.get("server") or ("", None)
+        if _host(headers.get("host", "")) not in {*self.hosts, came_to} - {""}:
             return 421, "This host is not served here."
         if len(scope["query_string"]) > LONGEST_QUERY:
             return 414, "The address is too long."
@@ -82,9 +99,6 @@ class Guard:
             return 405, "Only GET and POST are answered."
         if _foreign(scope, headers):
             return 403, "Another site asks for this."
-        asks = b"token=" in scope["query_string"]
-        if self.token and not asks and not self._knows(headers):
-            return 401, "Open the address with the token that planner serve printed."
         return None
 
     def _knows(self, headers: dict[str, str]) -> bool:
@@ -97,17 +111,25 @@ class Guard:
         shown = cookie.value if cookie is not None else bearer
         return _same(shown, self.token)
 
-    async def _enter(self, scope: Scope, given: str, send: Send) -> None:
+    async def _enter(
+        self, path: str, shown: list[str], rest: list[tuple[str, str]], send: Send
+    ) -> None:
         """Keep the token in a cookie, and lead to the page without it."""
-        if not _same(given, self.token):
+        if not all(_same(given, self.token) for given in shown):
             await _say(send, 401, "The token is another one.")
             return
-        pairs = parse_qsl(scope["query_string"].decode("latin-1"))
-        query = urlencode([pair for pair in pairs if pair[0] != "token"])
-        path = "/" + scope["path"].lstrip("/\\")
+        query, path = urlencode(rest), "/" + path.lstrip("/\\")
         there = f"{path}?{query}" if query else path
         cookie = f"{COOKIE}={self.token}; Path=/; HttpOnly; SameSite=Strict"
         await _say(send, 303, "", {"location": there, "set-cookie": cookie})
+
+
+def _host(given: str) -> str:
+    """Host of a header, without port and brackets; empty where it is none. [text]."""
+    try:
+        return urlsplit(f"//{given}").hostname or ""
+    except ValueError:
+        return ""
 
 
 def _foreign(scope: Scope, headers: dict[str, str]) -> bool:

@@ -9,6 +9,7 @@ import uvicorn
 from planner.web.app import make_app
 from planner.web.desk import Limits
 from planner.web.guard import LOCAL
+from planner.web.punctual import Punctual
 
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 """Addresses that only this machine reaches. [text]"""
@@ -31,19 +32,21 @@ def serve(host: str, port: int, limits: Limits, told: Callable[[str], object]) -
         OSError: The address cannot be bound.
     """
     token = "" if host in LOCAL_HOSTS else secrets.token_urlsafe(24)
-    hosts = () if host in ANYWHERE else (*LOCAL, f"[{host}]" if ":" in host else host)
+    named = (socket.gethostname(), socket.getfqdn()) if host in ANYWHERE else (host,)
+    hosts = (*LOCAL, *(name.lower() for name in named))
     config = uvicorn.Config(
         make_app(limits, hosts=hosts, token=token),
         log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE,
+        http=Punctual,
         ws="none",
         proxy_headers=False,
     )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family) as bound:
-        named = f"[{host}]" if ":" in host else host
-        address = f"http://{named}:{bound.getsockname()[1]}/"
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{bound.getsockname()[1]}/"
         told(f"{address}?token={token}" if token else address)
         uvicorn.Server(config).run(sockets=[bound])

@@ -1,26 +1,32 @@
 """`planner serve` as strangers meet it: many at once, gone early, of ill will."""
 
+import asyncio
 import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
+from itertools import product
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+import uvicorn
 import yaml
 from hostile import PAYLOADS
 from served import Served, alive, children, served, until
 
 import planner
 from planner.job.one_line import job_of
+from planner.web.app import make_app
+from planner.web.punctual import Punctual
 
 pytestmark = pytest.mark.web
 ROOT = Path(__file__).resolve().parents[2]
@@ -270,16 +276,53 @@ def test_a_killed_search_is_told_and_leaves_nothing(server: Served) -> None:
     until(lambda: not server.workers(), "a worker is left")
 
 
+ROUTES = ("/", "/plan", "/plan.json", "/live/plan", "/what-if", "/assets/web.css")
+WRONG = ("", "?token=", "?token", "?xtoken=1", "?token=wrong", "?a=token=")
+
+
 def test_elsewhere_a_token_is_asked_for() -> None:
     with served("--host", "0.0.0.0") as found:  # noqa: S104  # with a token
         token = found.address.partition("?")[2]
         here = f"127.0.0.1:{found.base.rpartition(':')[2]}"
         link = Served(found.process, f"http://{here}/")
-        assert link.get("/plan")[0] == 401
+        for route, shown in product(ROUTES, WRONG):
+            assert link.get(f"{route}{shown}")[0] == 401, (route, shown)
+        assert link.send("POST", "/rows?token=", "content=x", None)[0] == 401
+        assert link.get(f"/plan?{token}", {"Host": "evil.example"})[0] == 421
         status, headers, _ = link.get(f"/plan?{token}")
         assert status == 303
         cookie = headers["set-cookie"].partition(";")[0]
         assert link.get("/plan", {"Cookie": cookie})[0] == 200
+
+
+def test_a_head_is_answered_where_no_job_is_run(server: Served) -> None:
+    status, headers, body = server.send("HEAD", "/plan", None, None)
+    assert (status, body) == (200, b"")
+    assert int(headers["content-length"]) > 1000
+    assert server.send("HEAD", LONG, None, None)[0] == 405
+
+
+def test_half_a_request_is_not_held_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Punctual, "whole", 0.2)
+    half = b"GET /plan HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
+    assert asyncio.run(_answer_to(half)) == b""
+    whole = b"GET /plan HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    assert asyncio.run(_answer_to(whole)).startswith(b"HTTP/1.1 200")
+
+
+async def _answer_to(sent: bytes) -> bytes:
+    """What a server in this process answers until it hangs up."""
+    config = uvicorn.Config(make_app(), http=Punctual, ws="none", log_level="error")
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as bound:
+        running = asyncio.create_task(server.serve(sockets=[bound]))
+        read, write = await asyncio.open_connection(*bound.getsockname())
+        write.write(sent)
+        answer = await asyncio.wait_for(read.read(), 20)
+        write.close()
+        server.should_exit = True
+        await running
+    return answer
 
 
 def test_a_port_in_use_is_told(server: Served) -> None:
