@@ -12,6 +12,7 @@ from typing import ParamSpec
 import typer
 
 from planner.cli.output import discard_stdout
+from planner.cli.overwriting import refuse_overwriting
 from planner.cli.stopping import LEFT_BY_SIGNAL, SignalError, running
 from planner.errors import BadInputError, PlannerError
 from planner.specs.reading.escape import shown
@@ -40,6 +41,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         with running() as this:
             try:
+                refuse_overwriting(command, kwargs)
                 command(*args, **kwargs)
                 sys.stdout.flush()
             except (typer.Exit, typer.Abort):
