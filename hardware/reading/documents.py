@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from stat import S_ISDIR, S_ISFIFO, S_ISREG
 from typing import Any
 
 from hardware.reading.characters import strange_in
@@ -110,28 +111,59 @@ def beside(base: Path, reference: str) -> Path:
         return base / reference
 
 
-def read_text(path: Path | Traversable) -> str:
+def refuse_special(path: Path | Traversable, *, pipes: bool = False) -> None:
+    """Refuse devices, which may have no end, and pipes, which may never begin.
+
+    Args:
+        path: Any path. [-]
+        pipes: True where a pipe may be read, as a shell makes of `<(command)`. [-]
+
+    Raises:
+        DocumentError: The path leads to what is no ordinary file.
+        OSError: The path leads nowhere, or may not be looked at.
+    """
+    if not isinstance(path, Path):
+        return
+    mode = path.stat().st_mode
+    if not (S_ISREG(mode) or S_ISDIR(mode) or (pipes and S_ISFIFO(mode))):
+        kind = "a pipe, which only a job may be" if S_ISFIFO(mode) else "no file"
+        raise DocumentError(f"is {kind}")
+
+
+def read_text(
+    path: Path | Traversable,
+    *,
+    pipes: bool = False,
+    most: int = LARGEST_FILE,
+    errors: str = "strict",
+) -> str:
     """Text of a file: UTF-8 with or without a mark, and not without end.
 
     Args:
         path: The file. [-]
+        pipes: True where a pipe may be read. [-]
+        most: Most characters. [1]
+        errors: What is done with bytes that are no UTF-8, as in `open`. [text]
 
     Returns:
         Text of the file, lines ended by newlines. [text]
 
     Raises:
-        DocumentError: Unreadable, no UTF-8, or too large.
+        DocumentError: Unreadable, no ordinary file, no UTF-8, or too large.
     """
     try:
-        with path.open("r", encoding="utf-8-sig") as file:
-            text: str = file.read(LARGEST_FILE + 1)
+        refuse_special(path, pipes=pipes)
+        with path.open("r", encoding="utf-8-sig", errors=errors) as file:
+            text: str = file.read(most + 1)
     except UnicodeDecodeError as error:
         raise DocumentError("is not UTF-8 text") from error
+    except DocumentError:
+        raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise DocumentError(f"cannot be read: {reason}") from error
-    if len(text) > LARGEST_FILE:
-        raise DocumentError(f"is larger than {LARGEST_FILE >> 20} MiB")
+    if len(text) > most:
+        raise DocumentError(f"is larger than {most >> 20} MiB")
     return text
 
 

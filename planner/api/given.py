@@ -108,7 +108,7 @@ def fields_given(job: JobLike) -> tuple[str, Path, Fields]:
     """
     if isinstance(job, str | os.PathLike):
         file = locate(Path(job))
-        return str(job), file.parent, read_mapping(file)
+        return str(job), file.parent, read_mapping(file, pipes=True)
     if isinstance(job, Job):
         plain = job.model_dump(mode="json", by_alias=True, exclude_unset=True)
         return UNNAMED, Path.cwd(), plain

@@ -123,7 +123,7 @@ def given_by(path: Path) -> Given:
         BadInputError: There is no such file, or it cannot be read.
     """
     file = located(path)
-    return Given(str(path), file, read_mapping(file))
+    return Given(str(path), file, read_mapping(file, pipes=True))
 
 
 def sweep_of(given: Sequence[Given], asking: Asking) -> Sweep:

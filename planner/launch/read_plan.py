@@ -116,7 +116,7 @@ def read_plan(path: Path, calibration: CalibrationFile | None = None) -> PlanFil
         BadInputError: No such file, another schema, or a layout that its job, its
             cluster or its framework does not allow.
     """
-    text = user_text(path)
+    text = user_text(path, pipes=True)
     plan = _plan(_fields(text, path), path)
     spec = _spec(plan, str(path))
     (workload,) = resolve(

@@ -33,7 +33,7 @@ def holds_plan(path: Path) -> bool:
     if file.suffix != ".json":
         return False
     try:
-        fields = plain_json(user_text(file))
+        fields = plain_json(user_text(file, pipes=True))
     except DocumentError:
         return False
     return isinstance(fields, dict) and "schema" in fields

@@ -7,10 +7,13 @@ from math import inf
 from pathlib import Path
 from statistics import median
 
+from hardware.reading.documents import DocumentError, read_text
 from planner.errors import BadInputError
 from planner.evidence.rows.blocks import RATES, STEPS
 from planner.evidence.rows.vocabulary import Counter
 
+LARGEST = 1 << 27
+"""Characters of a log. [1]"""
 WARM_UP = 0.1
 """Share of the first readings that is left out, at least one of several. [1]"""
 
@@ -77,10 +80,9 @@ def read_log(path: Path) -> Log:
         BadInputError: Unreadable, or no line of any of these frameworks.
     """
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise BadInputError(f"cannot be read: {reason}", file=str(path)) from error
+        text = read_text(path, most=LARGEST, errors="replace")
+    except DocumentError as error:
+        raise BadInputError(error.problem, file=str(path)) from error
     log = parse_log(text)
     if log is None:
         names = (*(dialect.framework for dialect in _DIALECTS), _TRAINER)

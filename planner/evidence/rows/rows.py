@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from hardware.reading.documents import is_file, is_there
+from hardware.reading.documents import DocumentError, is_file, is_there, read_text
 from planner.errors import BadInputError
 from planner.evidence.rows.blocks import (
     HardwareBlock,
@@ -163,9 +163,9 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 
 def _entries(file: Path) -> Iterator[Row | InvalidRow]:
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        yield _invalid(file, "", BadInputError(f"cannot be read: {error}"))
+        text = read_text(file)
+    except DocumentError as error:
+        yield _invalid(file, "", BadInputError(error.problem))
         return
     for place, fields in enumerate(items_of(text, str(file)), start=1):
         if isinstance(fields, BadInputError):

@@ -5,10 +5,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from hardware.reading.documents import DocumentError, read_text
 from planner.errors import BadInputError
 from planner.specs.lengths import MOST_BARS, LengthShare
 
 FIELD = "training.lengths.file"
+LARGEST = 1 << 27
+"""Characters of a file of lengths; ten million texts have about 60 million. [1]"""
 FORMS = 'a whole number of tokens in each line, or JSON with one: {"length": 512}'
 
 
@@ -27,10 +30,9 @@ def read_lengths(path: Path) -> tuple[LengthShare, ...]:
         BadInputError: There is no such file, a line has no length, or none has.
     """
     try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "is no text"
-        raise _refused(why, path) from error
+        lines = read_text(path, most=LARGEST).splitlines()
+    except DocumentError as error:
+        raise _refused(error.problem, path) from error
     counts = Counter(_lengths(lines, path))
     if not counts:
         raise _refused("has no lengths", path)

@@ -59,7 +59,7 @@ def read_spec(path: Path, assignments: Sequence[str] = ()) -> JobSpec:
         BadInputError: Unreadable, no mapping, or a field is wrong.
     """
     file = locate(path)
-    return assigned(read_mapping(file), assignments, file.parent, str(path))
+    return assigned(read_mapping(file, pipes=True), assignments, file.parent, str(path))
 
 
 def reassigned(
@@ -146,11 +146,12 @@ def known_jobs() -> dict[str, Path]:
     return {path.stem: path for path in folder.glob("*.yaml")}
 
 
-def read_mapping(file: Path) -> Fields:
+def read_mapping(file: Path, *, pipes: bool = False) -> Fields:
     """Read the mapping that a YAML or JSON file holds.
 
     Args:
         file: The file. [-]
+        pipes: True where a pipe may be read. [-]
 
     Returns:
         Top-level fields of the file. [-]
@@ -158,7 +159,7 @@ def read_mapping(file: Path) -> Fields:
     Raises:
         BadInputError: Unreadable, empty, no YAML, or no mapping.
     """
-    text = user_text(file)
+    text = user_text(file, pipes=pipes)
     if file.suffix == ".json":
         return _mapping(_json(text, file), str(file))
     return mapping_of(text, str(file))
@@ -217,11 +218,12 @@ def portable(spec: JobSpec, base: Path, models: Collection[str]) -> Fields:
     return fields
 
 
-def user_text(file: Path) -> str:
+def user_text(file: Path, *, pipes: bool = False) -> str:
     """Text of a file that a user names.
 
     Args:
         file: The file. [-]
+        pipes: True where a pipe may be read. [-]
 
     Returns:
         Text of the file. [text]
@@ -230,7 +232,7 @@ def user_text(file: Path) -> str:
         BadInputError: Unreadable, no UTF-8, or too large.
     """
     try:
-        return read_text(file)
+        return read_text(file, pipes=pipes)
     except DocumentError as error:
         raise BadInputError(error.problem, file=str(file)) from error
 

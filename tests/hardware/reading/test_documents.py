@@ -3,7 +3,9 @@
 import copy
 import json
 import math
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -172,10 +174,20 @@ def test_a_file_that_is_no_text_is_refused(
 
 
 def test_a_device_without_end_and_a_folder_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DocumentError, match="is larger than"):
+    with pytest.raises(DocumentError, match="is no file"):
         read_text(Path("/dev/zero"))
     with pytest.raises(DocumentError, match="cannot be read"):
         read_text(tmp_path)
+
+
+def test_a_pipe_is_read_where_it_may_be_and_never_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(DocumentError, match="is a pipe"):
+        read_text(pipe)
+    with ThreadPoolExecutor(1) as other:
+        other.submit(pipe.write_text, "a: 1")
+        assert read_text(pipe, pipes=True) == "a: 1"
 
 
 def test_marks_and_ends_of_lines_of_other_systems_are_read(tmp_path: Path) -> None:
