@@ -49,7 +49,7 @@ __all__ = [
 
 _FOLDER = "calibration"
 _NOT_GPUS = frozenset(
-    {"formats", "host", "kernels", "network", "nccl", "power", "scans"}
+    {"attention", "formats", "host", "kernels", "network", "nccl", "power", "scans"}
 )
 _OWN = frozenset({"name", "base", "transferred", "borrowed", "scale_up_on"})
 """Fields that a base does not hand down."""
@@ -88,8 +88,8 @@ class AttentionCurve(Measured):
     FLOPs: 4 d s^2 per head forward, halved when causal; backward 2.5 times that.
 
     Attributes:
-        kernel: `fa2`, `fa3`, `cudnn9`, `aiter`, `aotriton`, or `sdpa` for the fused
-            kernel that PyTorch has where none of them runs. [-]
+        kernel: A word of `calibration/attention.yaml`; `sdpa` is the fused kernel that
+            PyTorch has where no named one runs. [-]
         head_dim: Size d of a head. [1]
         causal: True if the mask is causal. [-]
         waves: Heads * batch * s / 128 / SMs of the measurement, at which
@@ -216,7 +216,7 @@ class GpuCalibration(BaseModel):
         """Curves of an attention kernel, one per head size, ascending.
 
         Args:
-            kernel: `fa2`, `fa3`, `cudnn9` or `sdpa`. [-]
+            kernel: A word of `calibration/attention.yaml`. [-]
             causal: True for a causal mask. [-]
 
         Returns:
@@ -341,6 +341,7 @@ def scaled_attention(
 def _check_file(name: str) -> object:
     """Entry of one file of the folder; only GPUs and networks can be laid over."""
     owners = {
+        "attention": "attention's",
         "host": "the host's",
         "nccl": "NCCL's",
         "formats": "the formats'",

@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 
 from hardware.calibration import AttentionCurve, GemmCalibration
+from hardware.kernels.attention import UNFUSED, stand_in
 from hardware.specs import GpuSpec
 from planner.cost.meshes import Floats, Number
 from planner.cost.pricing import Pricing
@@ -40,8 +41,6 @@ BACKWARD_ATTENTION = 2.5
 """Kernel FLOPs of a flash-attention backward over its forward. [1]"""
 UNALIGNED_RATE = 0.5
 """Rate of products on vector units that load two bytes each, over peak. [1]"""
-UNFUSED = "unfused"
-"""Name of attention by explicit scores: two products around a fused softmax."""
 TENSOR_CORE_ALIGNMENT = 8
 """Half-precision numbers that rows of a tensor-core operand come in. [1]"""
 
@@ -281,8 +280,23 @@ def attention_level(workload: Pricing) -> float:
     return workload.profile.attention_rate
 
 
+def priced_kernel(workload: Workload) -> str | None:
+    """Measured kernel whose rates price the attention of a job.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        The kernel that runs, or the nearest to it that was measured on this GPU; None
+        where none is like it. [text]
+    """
+    curves = workload.calibration.attention
+    measured = {curve.kernel for curve in curves if curve.causal}
+    return stand_in(attention_kernel(workload), measured)
+
+
 def attention_curve(workload: Workload, head_dim: int) -> AttentionCurve:
-    """The measured causal curve nearest in head size.
+    """The measured causal curve nearest in kernel and in head size.
 
     Args:
         workload: The job.
@@ -292,9 +306,9 @@ def attention_curve(workload: Workload, head_dim: int) -> AttentionCurve:
         The curve; ties go to the smaller head, which is the slower one.
 
     Raises:
-        ValueError: No measurement of this kernel on this GPU.
+        ValueError: No measurement of a kernel like this one on this GPU.
     """
-    kernel = attention_kernel(workload)
+    kernel = priced_kernel(workload)
     curves = [
         curve
         for curve in workload.calibration.attention
@@ -303,8 +317,8 @@ def attention_curve(workload: Workload, head_dim: int) -> AttentionCurve:
     if not curves:
         known = sorted({curve.kernel for curve in workload.calibration.attention})
         raise ValueError(
-            f"no measurement of attention kernel {kernel!r} on {workload.gpu.name}; "
-            f"measured: {', '.join(known)}"
+            f"no measurement of attention kernel {attention_kernel(workload)!r} on "
+            f"{workload.gpu.name}; measured: {', '.join(known)}"
         )
     return min(
         curves, key=lambda curve: (abs(curve.head_dim - head_dim), curve.head_dim)

@@ -110,6 +110,7 @@ class Workload:
             training=self.training,
             words=self.framework.words,
             stack=self.framework.profile.model_dump(),
+            archs=frozenset(place.gpu.arch for place in places),
             gpus_per_node=gcd(*(place.node.gpus_per_node for place in places)),
         )
 

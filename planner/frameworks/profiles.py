@@ -1,5 +1,6 @@
 """Reads the profile, the options, the formats, the modules and targets of a room."""
 
+from collections.abc import Collection
 from importlib import import_module
 from importlib.resources import files
 
@@ -25,6 +26,22 @@ def read_profile(room: str) -> Profile:
     blocks = Sourced.model_fields
     given = {k: v for k, v in _profile(room).items() if k not in blocks}
     return Profile.model_validate(given)
+
+
+def usual_attention(room: str, archs: Collection[str]) -> frozenset[str]:
+    """Kernels of attention that a framework runs where it is not told.
+
+    Args:
+        room: Name of the framework's folder. [text]
+        archs: Architectures of the GPUs. [text]
+
+    Returns:
+        Names; empty where no architecture has a kernel of its own. [text]
+    """
+    kernel = read_profile(room).attention_kernel
+    if isinstance(kernel, str):
+        return frozenset({kernel})
+    return frozenset(kernel[arch] for arch in archs if arch in kernel)
 
 
 def _profile(room: str) -> dict[str, object]:

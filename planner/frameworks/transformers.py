@@ -6,6 +6,13 @@ from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict
 
+from hardware.kernels.attention import (
+    BY_PYTORCH,
+    UNFUSED,
+    attention_on,
+    attention_word,
+    attention_words,
+)
 from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.models.asked import Asked
@@ -16,10 +23,8 @@ ROOMS = ("accelerate", "deepspeed")
 """Frameworks that train transformers' own models. [text]"""
 OWN_KERNELS = ("unsloth",)
 """Stacks of those rooms that bring attention of their own. [text]"""
-WORDS = ("sdpa", "flash_attention_2", "eager")
-"""Implementations that options.yaml of those rooms prices. [text]"""
-UNFUSED = "unfused"
-"""Kernel that eager is priced as; other implementations run fused kernels. [text]"""
+FLASH = "fa2"
+"""FlashAttention-2, which transformers replaces by what a family has of its kind."""
 
 
 class _File(BaseModel):
@@ -27,6 +32,7 @@ class _File(BaseModel):
 
     source: str
     usual: tuple[str, ...]
+    corrects: dict[str, str]
     families: dict[str, tuple[str, ...]]
     buffers: frozenset[str]
     wrapped: dict[str, str]
@@ -81,51 +87,100 @@ def implementation(family: str, kernel: object, asked: object = None) -> str | N
     Args:
         family: Hugging Face model type. [text]
         kernel: Kernel that was priced. [text]
-        asked: Word of the job's stack block, or None. [text]
+        asked: Kernel of the job's stack block, or None. [text]
 
     Returns:
         Word of attn_implementation; None where the family cannot run that kernel.
         [text]
     """
-    able = [
-        word
-        for word in implementations(family)
-        if (word == "eager") == (kernel == UNFUSED)
-    ]
-    wanted = able[:1] if asked is None else [word for word in able if word == asked]
-    return wanted[0] if wanted else None
+    able = {attention_word(word): word for word in implementations(family)}
+    if asked is not None:
+        return able.get(_corrected(family, asked))
+    fused = (word for name, word in able.items() if name != UNFUSED)
+    return able.get(UNFUSED) if kernel == UNFUSED else next(fused, None)
+
+
+def _corrected(family: str, asked: object) -> object:
+    """Kernel that runs where a kernel is asked for, by transformers' own correction."""
+    name = attention_word(asked)
+    return _file().corrects.get(family, name) if name == FLASH else name
 
 
 def with_attention(
-    room: str, stack: Mapping[str, object], family: str
+    room: str, stack: Mapping[str, object], family: str, arch: str
 ) -> dict[str, object]:
-    """Stack block of a job, with attention that the family's code has.
+    """Stack block of a job, with attention by the shared word, that the family has.
 
     Args:
         room: The framework. [text]
         stack: The job's stack block. [-]
         family: Hugging Face model type. [text]
+        arch: Architecture of the GPUs. [text]
 
     Returns:
-        The block; attention is added where the family lacks the room's default.
+        The block; attention is added where the family lacks the room's default. [-]
 
     Raises:
         BadInputError: The family's code lacks the attention that the block asks for.
     """
-    known = implementations(family)
-    asked = stack.get("attention", stack.get("attention_kernel"))
+    named = {
+        key: attention_word(value) if key in KEYS else value
+        for key, value in stack.items()
+    }
     if room not in ROOMS or stack.get("name") in OWN_KERNELS:
-        return dict(stack)
-    if asked in WORDS and asked not in known:
+        return named
+    known = tuple(map(attention_word, implementations(family)))
+    key = next((key for key in KEYS if key in named), None)
+    if key is None:
+        runs = [name for name in known if name in attention_on(arch)]
+        its_own = {} if BY_PYTORCH in known else {"attention": runs[0]}
+        return {**named, **its_own}
+    asked = _corrected(family, named[key])
+    if asked not in known and asked in _words():
         raise BadInputError(
             f"{family} has no such attention in transformers",
             field="stack.attention",
-            value=asked,
-            allowed=", ".join(known),
+            value=stack[key],
+            allowed=", ".join(map(str, known)),
         )
-    if asked is None and known == ("eager",):
-        return {**stack, "attention": "eager"}
-    return dict(stack)
+    return {**named, key: asked}
+
+
+KEYS = ("attention", "attention_kernel")
+"""Keys of a stack block that name a kernel of attention. [text]"""
+
+
+def asked_attention(word: object) -> dict[str, str]:
+    """Stack block of a run, by the attention that its files name.
+
+    Args:
+        word: Word of a tool; None where the files name none. [-]
+
+    Returns:
+        The kernel by the shared word; empty for what PyTorch chooses, and for a word
+        that is no kernel's. [text]
+    """
+    name = attention_words().get(str(word), BY_PYTORCH)
+    return {} if name == BY_PYTORCH else {"attention": name}
+
+
+def strange_attention(word: object) -> bool:
+    """Tell a word that names no attention which some family has.
+
+    Args:
+        word: Word of a tool; None where the files name none. [-]
+
+    Returns:
+        True for a word whose kernel is not priced.
+    """
+    return word is not None and attention_word(word) not in _words()
+
+
+def _words() -> frozenset[object]:
+    """Kernels that transformers has for some family. [text]."""
+    its = _file()
+    every = {word for row in (its.usual, *its.families.values()) for word in row}
+    return frozenset(map(attention_word, every))
 
 
 def with_pairs(
@@ -159,7 +214,7 @@ def with_rows(
         room: The framework. [text]
         stack: The job's stack block. [-]
         training: The job's training block. [-]
-        known: True where FlashAttention-2 was measured on the GPU. [-]
+        known: True where FlashAttention-2 runs on the GPU. [-]
 
     Returns:
         The block; FlashAttention-2 is added where texts are packed and no attention
@@ -170,12 +225,12 @@ def with_rows(
         by their positions.
     """
     packed = states_rows(training) and training.rows == "packed"
-    named = {"attention", "attention_kernel"} & stack.keys()
+    named = {*KEYS} & stack.keys()
     if named or not (packed and known) or room != "accelerate":
         return dict(stack)
     if stack.get("name") in OWN_KERNELS:
         return dict(stack)
-    return {"attention": "flash_attention_2", **stack}
+    return {"attention": FLASH, **stack}
 
 
 def attention(asked: Asked, room: str) -> str | None:
@@ -207,8 +262,9 @@ def attention_lacks(asked: Asked, room: str) -> Iterator[Lack]:
         One record, or no record.
     """
     if attention(asked, room) is None:
-        allowed = ", ".join(implementations(asked.model.family))
-        priced = asked.stack.get("attention_kernel")
+        names = map(attention_word, implementations(asked.model.family))
+        allowed = ", ".join(map(str, names))
+        priced = asked.words.get("attention", asked.stack.get("attention_kernel"))
         yield Lack("no such attention", "spec.stack.attention", priced, allowed)
 
 

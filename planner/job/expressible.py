@@ -224,7 +224,8 @@ def refuse_unwritable(workloads: Sequence[Workload]) -> None:
         framework.name: None
         for framework in FRAMEWORKS
         for workload in workloads
-        if not unwritable(_on(workload, framework))
+        if framework.name != workload.framework.name
+        and not unwritable(_on(workload, framework))
     }
     lack = lacks[0][1][0]
     raise BadInputError(
@@ -236,7 +237,9 @@ def refuse_unwritable(workloads: Sequence[Workload]) -> None:
 
 
 def _on(workload: Workload, framework: Framework) -> Workload:
-    return replace(workload, framework=framework)
+    """The job on another framework's usual stack, with the attention it asks for."""
+    asked = {k: v for k, v in workload.framework.words.items() if k == "attention"}
+    return replace(workload, framework=replace(framework, words=asked))
 
 
 def _lacking(lack: Lack) -> str:

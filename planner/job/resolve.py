@@ -10,15 +10,26 @@ from typing import TypeVar
 from hardware.calibration import GpuCalibration
 from hardware.catalog import Cluster
 from hardware.graph.topology import ClusterTopology
+from hardware.kernels.attention import attention_on, attention_words
 from hardware.reading.documents import beside
-from planner.cost.kernels import attention_curve, is_unfused
+from planner.cost.kernels import (
+    attention_curve,
+    attention_kernel,
+    is_unfused,
+    priced_kernel,
+)
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.releases import open_words
 from planner.frameworks.settings import named_stack, set_by_job
 from planner.frameworks.torchtitan.loss import filled
-from planner.frameworks.transformers import with_attention, with_pairs, with_rows
+from planner.frameworks.transformers import (
+    FLASH,
+    with_attention,
+    with_pairs,
+    with_rows,
+)
 from planner.job.calibrated import measured_of, with_fit
 from planner.job.calibration_file import CalibrationFile
 from planner.job.expressible import refuse_unknown_words
@@ -139,7 +150,7 @@ def _on_cluster(
 def _on_stack(job: Workload, stack: Fields, own: CalibrationFile | None) -> Workload:
     """The job on the stack that it names, as measured, with its settings on top."""
     usual, model, tokens = job.framework, job.model, job.training.seq_len
-    stack = with_attention(usual.name, stack, model.family)
+    stack = with_attention(usual.name, stack, model.family, job.gpu.arch)
     stack = with_pairs(usual.name, stack, job.training.reference)
     stack = _with_rows(job, stack)
     open_ = filled(usual.name, stack, mtp_layers=model.mtp_layers, tokens=tokens)
@@ -153,7 +164,7 @@ def _on_stack(job: Workload, stack: Fields, own: CalibrationFile | None) -> Work
 
 def _with_rows(job: Workload, stack: Fields) -> Fields:
     """Stack block of a job, with attention that keeps packed texts apart."""
-    flash = any(curve.kernel == "fa2" for curve in job.calibration.attention)
+    flash = FLASH in attention_on(job.gpu.arch)
     return with_rows(job.framework.name, stack, job.training, known=flash)
 
 
@@ -261,11 +272,27 @@ def _check_priced(
 
 
 def _check_attention(workload: Workload) -> None:
-    """Refuse an attention kernel without a measurement on this GPU."""
-    if is_unfused(workload):
-        return
-    # A missing head size takes the nearest, so only the kernel can be missing.
-    _looked_up("stack.attention_kernel", lambda: attention_curve(workload, head_dim=1))
+    """Refuse an attention kernel that is unknown, or cannot run on this GPU."""
+    kernel, arch = attention_kernel(workload), workload.gpu.arch
+    if kernel not in attention_words():
+        near = did_you_mean(kernel, attention_words())
+        raise BadInputError(
+            f"no such kernel of attention; {near}",
+            field="stack.attention",
+            value=kernel,
+            allowed=", ".join(sorted({*attention_words().values()})),
+        )
+    if kernel not in attention_on(arch):
+        raise BadInputError(
+            f"does not run on {workload.gpu.name} ({arch})",
+            field="stack.attention",
+            value=kernel,
+            allowed=", ".join(attention_on(arch)),
+        )
+    if not is_unfused(workload):
+        # A missing head size takes the nearest, so only the kernel can be missing.
+        check = partial(attention_curve, workload, head_dim=1)
+        _looked_up("stack.attention_kernel", check)
 
 
 def cautions(workload: Workload) -> tuple[str, ...]:
@@ -278,10 +305,18 @@ def cautions(workload: Workload) -> tuple[str, ...]:
         Sentences, maybe none. [text]
     """
     longest, given = workload.model.max_position, workload.training.seq_len
-    name, said = workload.model.name, workload.model.left_out
+    name, said = workload.model.name, (*workload.model.left_out, *_lent(workload))
     if longest is None or given <= longest:
         return said
     return (*said, f"seq_len {given:,} is beyond the {longest:,} positions of {name}")
+
+
+def _lent(workload: Workload) -> Iterator[str]:
+    """Say that a kernel is priced by the rates of another, where it is."""
+    kernel = attention_kernel(workload)
+    if not is_unfused(workload) and (priced := priced_kernel(workload)) != kernel:
+        gpu = workload.gpu.name
+        yield f"attention {kernel} was not measured on {gpu}: priced as {priced}"
 
 
 def planned_as(spec: JobSpec, family: str, base: Path) -> JobSpec:

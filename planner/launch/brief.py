@@ -82,6 +82,7 @@ class Brief:
             training=self.training,
             words=self.spec.stack,
             stack=self.stack,
+            archs=frozenset(place.gpu.arch for place in places),
             gpus_per_node=gcd(*(place.node.gpus_per_node for place in places)),
         )
 

@@ -18,6 +18,7 @@ class Asked:
         training: The training block. [-]
         words: The stack block as the user gave it. [-]
         stack: The software that is priced, by key of its profile. [-]
+        archs: Architectures of the GPUs. [text]
         gpus_per_node: Ranks of one whole node; of pools that differ, the most that
             whole nodes of each are multiples of. [1]
     """
@@ -28,6 +29,7 @@ class Asked:
     training: TrainingSpec
     words: Mapping[str, object]
     stack: Mapping[str, object]
+    archs: frozenset[str]
     gpus_per_node: int
 
     @property

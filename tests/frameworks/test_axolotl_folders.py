@@ -46,7 +46,7 @@ SPECS: list[tuple[int, dict[str, Any], dict[str, Any]]] = [
     (2, {"zero_stage": 3}, {"training": QLORA, "stack": PURE}),
     (4, {"zero_stage": 2, "dp_shard": 2}, {"stack": PURE}),
     (2, {"zero_stage": 3}, {"stack": {"name": "hf-trainer"}}),
-    (1, {}, {"stack": {"attention": "flash_attention_2", "loss": "liger"}}),
+    (1, {}, {"stack": {"attention": "fa2", "loss": "liger"}}),
 ]
 """GPUs, layout and blocks of a job that the golden folders have not."""
 

@@ -15,7 +15,10 @@ def test_attention_is_what_the_class_supports(family: str) -> None:
     auto = transformers.models.auto
     config = auto.configuration_auto.CONFIG_MAPPING[family]
     kind = transformers.MODEL_FOR_CAUSAL_LM_MAPPING[config]
-    others = kind._compatible_flash_implementations
+    others = kind._compatible_flash_implementations or ()
     flash = kind._supports_flash_attn and not others
     able = {"sdpa": kind._supports_sdpa, "flash_attention_2": flash, "eager": True}
-    assert implementations(family) == tuple(word for word, has in able.items() if has)
+    able |= {"flash_attention_3": flash}
+    its_own = kind._supports_flash_attn and others[:1]
+    expected = tuple(word for word, has in able.items() if has)
+    assert implementations(family) == (*expected, *(its_own or ()))

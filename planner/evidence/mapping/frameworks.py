@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, replace
 
 from hardware.calibration import GpuCalibration
+from hardware.kernels.attention import UNFUSED, stand_in
 from hardware.specs import GpuSpec
 from planner.evidence.mapping.clusters import Hardware
 from planner.evidence.mapping.settings import (
@@ -29,7 +30,6 @@ from planner.specs.layouts.axes import ORDERS
 from planner.specs.layouts.context import FAMILIES
 
 ANY_ZERO = (0, 1, 2, 3)
-UNFUSED = "unfused"
 WIDE_STATES = {
     0: StateBytes(weights=4, gradients=4),
     1: StateBytes(weights=4, gradients=4),
@@ -323,6 +323,6 @@ def _kernel(
     measured = sorted({c.kernel for c in calibration.attention if c.causal})
     if wanted == UNFUSED or wanted in measured:
         return wanted, ()
-    nearest = next((k for k in ("fa2", "cudnn9", "sdpa") if k in measured), UNFUSED)
+    nearest = stand_in(wanted, measured) or next(iter(measured), UNFUSED)
     known = isinstance(named, str) or gpu.arch in named
     return nearest, ((f"attention {wanted} priced as {nearest}",) if known else ())

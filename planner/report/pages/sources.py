@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pydantic import BaseModel
 
 from hardware.calibration import network
-from planner.cost.kernels import attention_kernel
+from planner.cost.kernels import priced_kernel
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.report.catalog import facts
@@ -52,7 +52,7 @@ def _measured(workload: Workload) -> Sheet:
     known = {p: gemm for p, gemm in its.gemm.items() if p in (precision, "bf16")}
     for name, gemm in known.items():
         rows.append((f"matrix products, {name}", _numbers(gemm), gemm.source))
-    kernel = attention_kernel(workload)
+    kernel = priced_kernel(workload)
     for curve in its.attention:
         if curve.kernel == kernel:
             label = f"attention, {kernel}, heads of {curve.head_dim}"

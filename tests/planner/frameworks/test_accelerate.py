@@ -162,10 +162,11 @@ def test_the_words_of_attention() -> None:
     """transformers' attn_implementation, and a kernel's own name as in every room."""
     kernels = {
         word: resolved(attention=word).profile.attention_kernel
-        for word in ("flash_attention_2", "eager", "unfused")
+        for word in ("flash_attention_2", "fa2", "eager", "unfused")
     }
     assert kernels == {
         "flash_attention_2": "fa2",
+        "fa2": "fa2",
         "eager": "unfused",
         "unfused": "unfused",
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.errors import BadInputError
 from planner.frameworks.accelerate.axolotl.known import known
-from planner.frameworks.accelerate.axolotl.told import KERNEL, READ, UNPRICED, told
+from planner.frameworks.accelerate.axolotl.told import READ, SWITCHES, UNPRICED, told
 from planner.frameworks.accelerate.launch.files import (
     Found,
     block,
@@ -194,11 +194,10 @@ def _run(
     given: Mapping[str, Any], name: str, *, scaled: bool, by_deepspeed: bool
 ) -> dict[str, Any]:
     """run.yaml of the same run."""
-    kernel = KERNEL.get(_attention(given), "sdpa")
     its: dict[str, Any] = {
         "seq_len": whole(given, "sequence_len", name),
         "weights": "float16" if scaled else "bfloat16",
-        "attention": kernel,
+        "attention": _attention(given),
     }
     if not given.get("adapter"):
         return its
@@ -211,8 +210,8 @@ def _run(
 def _attention(given: Mapping[str, Any]) -> str:
     """Kernel by attn_implementation, or by a switch of releases before 0.13."""
     named = given.get("attn_implementation")
-    switches = ("flash_attention", "sdp_attention", "eager_attention")
-    return str(named or next((s for s in switches if true(given.get(s))), "sdpa"))
+    switched = (word for switch, word in SWITCHES.items() if true(given.get(switch)))
+    return str(named or next(switched, "sdpa"))
 
 
 def _adapters(given: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -4,17 +4,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from planner.frameworks.accelerate.axolotl.known import VERSION, unknown_keys
+from planner.frameworks.transformers import strange_attention
 from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
 
-KERNEL = {
-    "flash_attention_2": "flash_attention_2",
+SWITCHES = {
     "flash_attention": "flash_attention_2",
-    "sdpa": "sdpa",
     "sdp_attention": "sdpa",
-    "eager": "eager",
     "eager_attention": "eager",
 }
-"""Attention by attn_implementation, or by the switch of earlier releases. [text]"""
+"""attn_implementation by the switches of releases before 0.13. [text]"""
 READ = frozenset(
     {
         "accelerator_config",
@@ -131,8 +129,8 @@ def told(given: Mapping[str, Any]) -> Iterator[Unknown]:
 
 def _otherwise(given: Mapping[str, Any]) -> Iterator[Unknown]:
     """Settings with a value that is not priced."""
-    kernel = given.get("attn_implementation") or "sdpa"
-    if kernel not in KERNEL:
+    kernel = given.get("attn_implementation")
+    if strange_attention(kernel):
         yield Unknown("attn_implementation", kernel, NOT_PRICED)
     if given.get("rl") or given.get("reward_model"):
         yield Unknown("rl", given.get("rl"), "is no training on next tokens")

@@ -12,6 +12,7 @@ from planner.frameworks.accelerate.launch.plan import (
     attention,
     deepspeed,
     fsdp,
+    of_attention,
     option,
     recompute,
     replicas,
@@ -208,8 +209,7 @@ def _versions(brief: Brief) -> Iterator[str]:
     yield "torch==2.13.0"
     if deepspeed(brief):
         yield "deepspeed>=0.18.6,<0.19.0"
-    if attention(brief) == "flash_attention_2":
-        yield "flash-attn==2.8.3"
+    yield from of_attention(brief, "flash-attn==2.8.3")
 
 
 def _blanks(brief: Brief) -> Iterator[Variable]:

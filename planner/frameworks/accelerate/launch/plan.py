@@ -1,5 +1,7 @@
 """Parts of a plan under accelerate: stack, sharding, recompute and offload."""
 
+from collections.abc import Iterator
+
 from planner.frameworks.accelerate import stack as room
 from planner.frameworks.transformers import attention as word_for
 from planner.launch.brief import Brief
@@ -36,6 +38,23 @@ def option(brief: Brief, name: str, default: str) -> str:
 def attention(brief: Brief) -> str | None:
     """attn_implementation that runs the priced attention, or None. [text]."""
     return word_for(brief.asked, "accelerate")
+
+
+def of_attention(brief: Brief, flash: str) -> Iterator[str]:
+    """Packages of the attention that a plan runs.
+
+    Args:
+        brief: The plan. [-]
+        flash: Requirement of FlashAttention-2. [text]
+
+    Yields:
+        One requirement, or none; FlashAttention-3 comes from the hub of kernels.
+    """
+    word = str(attention(brief))
+    if word == "flash_attention_2":
+        yield flash
+    elif "flash" in word:
+        yield "kernels"
 
 
 def deepspeed(brief: Brief) -> bool:

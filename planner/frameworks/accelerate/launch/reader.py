@@ -31,6 +31,7 @@ from planner.frameworks.accelerate.stack import (
     OVER_SHARDS,
 )
 from planner.frameworks.accelerate.variants import RATIO, WORDS
+from planner.frameworks.transformers import asked_attention
 from planner.launch.brief import Reading
 from planner.launch.sizes import HUGGING_FACE, sizes_of
 from planner.launch.unknown import ABSENT, NOT_PRICED, Unknown
@@ -233,9 +234,8 @@ def _stack(its: Found) -> dict[str, Any]:
         given["loss"] = "liger"
     elif its.run.get("loss") == "chunked":
         given["loss"] = "chunked"
-    attention = its.run.get("attention", its.training.get("attn_implementation"))
-    if attention not in (None, "sdpa"):
-        given["attention"] = attention
+    stated = its.training.get("attn_implementation")
+    given |= asked_attention(its.run.get("attention", stated))
     kwargs = block(block(its.training, "accelerator_config"), _ACCUMULATION)
     steps = whole(its.training, "gradient_accumulation_steps", its.name)
     if kind in ("FSDP", "") and steps > 1 and not true(kwargs.get("sync_each_batch")):

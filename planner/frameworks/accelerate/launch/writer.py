@@ -14,9 +14,9 @@ from planner.frameworks.accelerate.launch.known import (
 )
 from planner.frameworks.accelerate.launch.placement import DS_FILE, placement
 from planner.frameworks.accelerate.launch.plan import (
-    attention,
     deepspeed,
     fsdp,
+    of_attention,
     option,
     own_mesh,
     with_trl,
@@ -106,8 +106,7 @@ def _versions(brief: Brief) -> Iterator[str]:
         yield "torchao, a release for torch 2.13"
     if option(brief, "loss", "hf") == "liger":
         yield "liger-kernel"
-    if attention(brief) == "flash_attention_2":
-        yield "flash-attn"
+    yield from of_attention(brief, "flash-attn")
 
 
 def environment(brief: Brief) -> Iterator[Variable]:

@@ -248,6 +248,8 @@ def _unknown(given: Mapping[str, Any]) -> Iterator[Unknown]:
         yield Unknown("stage", given["stage"], "is no training on next tokens")
     if given["finetuning_type"] not in ("full", "lora"):
         yield Unknown("finetuning_type", given["finetuning_type"], NOT_PRICED)
+    if given.get("flash_attn", "auto") not in ("auto", *ATTENTIONS):
+        yield Unknown("flash_attn", given["flash_attn"], NOT_PRICED)
     if given.get("quantization_bit") not in (None, 4, 8):
         yield Unknown("quantization_bit", given["quantization_bit"], NOT_PRICED)
     if given.get("quantization_method", "bnb") != "bnb":

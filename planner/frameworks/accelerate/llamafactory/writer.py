@@ -11,6 +11,7 @@ from planner.frameworks.accelerate.launch.placement import DS_FILE
 from planner.frameworks.accelerate.launch.plan import (
     attention,
     deepspeed,
+    of_attention,
     recompute,
     stack,
 )
@@ -32,7 +33,12 @@ from planner.specs.reading.escape import yaml_text
 
 TRAIN, MODEL = "train.yaml", "config.json"
 HEAD = "Arguments of `llamafactory-cli train`; name=value behind the file changes one."
-FLASH = {"sdpa": "sdpa", "flash_attention_2": "fa2", "eager": "disabled"}
+FLASH = {
+    "sdpa": "sdpa",
+    "flash_attention_2": "fa2",
+    "flash_attention_3": "fa3",
+    "eager": "disabled",
+}
 """flash_attn by attn_implementation. [text]"""
 RANKS = Starter(
     (
@@ -189,8 +195,7 @@ def _versions(brief: Brief) -> Iterator[str]:
         yield "bitsandbytes==0.50.2"
     if package:
         yield package
-    if attention(brief) == "flash_attention_2":
-        yield "flash-attn"
+    yield from of_attention(brief, "flash-attn")
 
 
 def _blanks(brief: Brief) -> Iterator[Variable]:

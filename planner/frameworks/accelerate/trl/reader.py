@@ -19,7 +19,7 @@ from planner.frameworks.accelerate.launch.trainer import (
     refuse_quantised,
     true,
 )
-from planner.frameworks.transformers import WORDS
+from planner.frameworks.transformers import strange_attention
 from planner.launch.brief import Reading
 from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
 
@@ -199,11 +199,10 @@ def _by_deepspeed(its: Found) -> bool:
 def _run(given: Mapping[str, Any], name: str, *, by_deepspeed: bool) -> dict[str, Any]:
     """run.yaml of the same run."""
     lengths = (key for key in LENGTHS if given.get(key) is not None)
-    kernel = given.get("attn_implementation")
     its: dict[str, Any] = {
         "seq_len": whole(given, next(lengths, "max_length"), name, LENGTH),
         "weights": _format(given["dtype"]),
-        "attention": kernel if kernel in WORDS else "sdpa",
+        "attention": given.get("attn_implementation"),
         "loss": "chunked",
     }
     adapters, bits = adapters_of(given)
@@ -238,8 +237,8 @@ def _unknown(given: Mapping[str, Any]) -> Iterator[Unknown]:
     for name in sorted(UNPRICED & given.keys()):
         if given[name] not in (None, False):
             yield Unknown(name, given[name], CHANGES)
-    kernel = given.get("attn_implementation") or "sdpa"
-    if kernel not in WORDS:
+    kernel = given.get("attn_implementation")
+    if strange_attention(kernel):
         yield Unknown("attn_implementation", kernel, NOT_PRICED)
     if given["dtype"] not in ("float32", "bfloat16", "float16"):
         yield Unknown("dtype", given["dtype"], NOT_PRICED)

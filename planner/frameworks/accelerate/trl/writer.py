@@ -18,6 +18,7 @@ from planner.frameworks.accelerate.launch.plan import (
     attention,
     deepspeed,
     fsdp,
+    of_attention,
     recompute,
 )
 from planner.frameworks.accelerate.launch.run import weights
@@ -194,8 +195,7 @@ def _versions(brief: Brief) -> Iterator[str]:
         yield "bitsandbytes==0.50.2"
     if brief.training.precision == "fp8" or words == "adamw_torch_8bit":
         yield "torchao, a release for torch 2.13"
-    if attention(brief) == "flash_attention_2":
-        yield "flash-attn"
+    yield from of_attention(brief, "flash-attn")
 
 
 def _blanks(brief: Brief) -> Iterator[Variable]:

@@ -24,7 +24,7 @@ from planner.frameworks.deepspeed.launch.known import (
     TRAINER,
     unknown,
 )
-from planner.frameworks.transformers import WORDS
+from planner.frameworks.transformers import asked_attention, strange_attention
 from planner.launch.brief import Reading
 from planner.launch.sizes import HUGGING_FACE, sizes_of
 from planner.launch.unknown import ABSENT, CHANGES, NOT_PRICED, Unknown
@@ -326,9 +326,7 @@ def _attention(trainer: Fields) -> str | None:
 
 def _stack(trainer: Fields) -> dict[str, str]:
     """Attention where it is not the default."""
-    stated = _attention(trainer)
-    known = stated is not None and stated in WORDS and stated != "sdpa"
-    return {"attention": str(stated)} if known else {}
+    return asked_attention(_attention(trainer))
 
 
 def _unplaced(trainer: Fields, files: Mapping[str, str]) -> Iterator[Unknown]:
@@ -340,7 +338,7 @@ def _unplaced(trainer: Fields, files: Mapping[str, str]) -> Iterator[Unknown]:
         if true(trainer.get(name)):
             yield Unknown(name, trainer[name], CHANGES)
     kernel = _attention(trainer)
-    if kernel not in (None, *WORDS):
+    if strange_attention(kernel):
         yield Unknown("attn_implementation", kernel, NOT_PRICED)
     optimizer = trainer.get("optim")
     if optimizer is not None and str(optimizer).lower() not in OPTIMIZERS:

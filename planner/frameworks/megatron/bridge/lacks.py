@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from planner.errors import did_you_mean
 from planner.frameworks.megatron.bridge.known import VERSION, fields
-from planner.frameworks.megatron.launch.lacks import core
+from planner.frameworks.megatron.launch.lacks import backend, core
 from planner.models.asked import Asked
 from planner.specs.frameworks.lacks import Lack, Writer, plain_adapters
 
@@ -32,6 +32,10 @@ def bridge(asked: Asked) -> Iterator[Lack]:
         what = "none of the bridges converts this model"
         yield Lack(what, "spec.model", name, allowed)
     yield from _adapters(asked)
+    if (word := backend(asked)) != "auto":
+        allowed = "none: TransformerEngine chooses by GPU"
+        what = "no attention of its own"
+        yield Lack(what, "spec.stack.attention", word or "no backend", allowed)
     yield from core(asked)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain
 
-from planner.frameworks.megatron.launch.lacks import MOMENTS, OPTIMIZERS
+from planner.frameworks.megatron.launch.lacks import MOMENTS, OPTIMIZERS, backend
 from planner.frameworks.megatron.launch.model import model_arguments
 from planner.frameworks.megatron.launch.recompute import (
     offload_arguments,
@@ -246,7 +246,7 @@ def _run(brief: Brief) -> list[Argument]:
         *_flags(("--no-create-attention-mask-in-dataloader", not masks)),
         ("--use-mcore-models", True),
         ("--transformer-impl", "transformer_engine"),
-        ("--attention-backend", "auto"),
+        ("--attention-backend", str(backend(brief.asked))),
         ("--distributed-timeout-minutes", 30),
         ("--log-interval", 10),
         ("--log-throughput", True),

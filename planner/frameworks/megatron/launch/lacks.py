@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from hardware.kernels.attention import attention_word
 from planner.frameworks.megatron.launch.known import VERSION
 from planner.frameworks.megatron.limits import LIMITS
 from planner.frameworks.megatron.model import model_lacks
@@ -18,6 +19,8 @@ OPTIMIZERS = {"adamw": "adam", "sgd": "sgd", "sgd-momentum": "sgd", "muon": "muo
 """--optimizer by name. [text]"""
 MOMENTS = {None: None, 32: None, 16: "bf16"}
 """--exp-avg-dtype by width of the moments. [text]"""
+BACKENDS = {"flash": "fa2", "fused": "cudnn9", "unfused": "unfused"}
+"""Kernel of attention by --attention-backend. [text]"""
 SCALED = {"layernorm", "moe_act"}
 """Modules that delayed scaling of fp8 does not recompute. [text]"""
 
@@ -36,6 +39,10 @@ def megatron(asked: Asked) -> Iterator[Lack]:
         method = asked.training.method
         yield Lack("no adapters", "spec.training.method", method, allowed)
     yield from model_lacks(asked)
+    if backend(asked) is None:
+        named = asked.words["attention"]
+        what = "TransformerEngine has no such attention"
+        yield Lack(what, "spec.stack.attention", named, ", ".join(BACKENDS.values()))
     yield from core(asked)
 
 
@@ -67,6 +74,21 @@ def core(asked: Asked) -> Iterator[Lack]:
     if any(isinstance(k.ffn, Moe) and k.ffn.bias for k in asked.model.kinds):
         what = "experts with biases are not split over tensor ranks"
         yield Lack(what, "layout.etp", allowed="1", when=lambda its: its.etp > 1)
+
+
+def backend(asked: Asked) -> str | None:
+    """--attention-backend that runs a job's attention.
+
+    Args:
+        asked: The job. [-]
+
+    Returns:
+        The word; None where Megatron has none for the kernel. [text]
+    """
+    named = attention_word(asked.words.get("attention"))
+    if named is None or asked.framework != "megatron":
+        return "auto"
+    return next((word for word, its in BACKENDS.items() if its == named), None)
 
 
 def instances(its: Any) -> Any:

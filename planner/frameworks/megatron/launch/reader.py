@@ -27,6 +27,8 @@ from planner.launch.unknown import OF_RANKS, Unknown
 Given = Mapping[str, Any]
 STACK = {"blockwise": "blockwise", "tensorwise": "current", "delayed": "delayed"}
 """The stack's fp8 recipe by --fp8-recipe; mxfp8 is a precision. [text]"""
+KERNELS = {"flash": "fa2", "unfused": "unfused", "local": "unfused"}
+"""Kernel of attention by --attention-backend; the others choose by GPU. [text]"""
 MOMENTS = {"bf16": 16, "fp16": 16, "fp8": 8}
 """Width of the moments by --exp-avg-dtype. [bit]"""
 IMPLEMENTATION = "cross_entropy_fusion_impl"
@@ -60,6 +62,7 @@ TRAINED = frozenset(
         "moe_permute_fusion",
         "transformer_impl",
         "create_attention_mask_in_dataloader",
+        "attention_backend",
     }
 )
 """Arguments that a training block or a stack is read from. [text]"""
@@ -348,6 +351,8 @@ def stack_of(its: Given) -> dict[str, Any]:
     recipe = STACK.get(str(its.get("fp8_recipe", "delayed")))
     if its.get("fp8") and recipe:
         found["fp8_recipe"] = recipe
+    if kernel := KERNELS.get(str(its.get("attention_backend"))):
+        found["attention"] = kernel
     if its.get("tp_comm_overlap"):
         found["tp_overlap"] = True
     if its.get("overlap_moe_expert_parallel_comm"):

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+from hardware.kernels.attention import BY_PYTORCH, attention_word
+from planner.frameworks.profiles import usual_attention
 from planner.frameworks.torchtitan.families import VERSION
 from planner.frameworks.torchtitan.limits import LIMITS
 from planner.frameworks.torchtitan.loss import CHUNKED, CHUNKS, COMPILED, loss_of
@@ -47,6 +49,7 @@ def torchtitan(asked: Asked) -> Iterator[Lack]:
     yield from other_rows(asked, (), what)
     yield from _numbers(asked)
     yield from _loss(asked)
+    yield from _attention(asked)
     yield from _exchange(asked)
     yield from _mesh(asked)
     yield from _context(asked)
@@ -143,6 +146,16 @@ def _loss(asked: Asked) -> Iterator[Lack]:
         COMPILED,
         when=lambda its: tokens // its.cp % CHUNKS != 0,
     )
+
+
+def _attention(asked: Asked) -> Iterator[Lack]:
+    """Kernels other than the one that PyTorch chooses on these GPUs."""
+    usual = usual_attention("torchtitan", asked.archs)
+    named = attention_word(asked.words.get("attention", BY_PYTORCH))
+    if named != BY_PYTORCH and usual != {named}:
+        what = "PyTorch chooses the kernel of attention"
+        allowed = ", ".join((BY_PYTORCH, *sorted(usual)))
+        yield Lack(what, "spec.stack.attention", named, allowed)
 
 
 def _exchange(asked: Asked) -> Iterator[Lack]:

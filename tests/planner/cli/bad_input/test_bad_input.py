@@ -166,9 +166,13 @@ CASES = {
         GOOD + "stack: {recipe: {logit_bytes: 6}}",
         ["stack.recipe.logit_bytes", "did you mean logits_bytes"],
     ),
-    "a kernel without a measurement": (
-        GOOD + "stack: {attention: fa3}",
-        ["stack.attention_kernel", "'fa3'", "measured: fa2"],
+    "a kernel that the GPU does not run": (
+        GOOD + "stack: {attention: flash_attention_4}",
+        ["stack.attention", "'fa4'", "does not run on a100", "fa2"],
+    ),
+    "a kernel that does not exist": (
+        GOOD + "stack: {attention: flash_attention_9}",
+        ["stack.attention", "did you mean flash_attention_", "cudnn9"],
     ),
     "an eager variant that does not exist": (
         GOOD + "stack: {compile: false}",

@@ -24,7 +24,7 @@ WIDE: dict[str, Any] = {"method": "lora", "lora": {"rank": 4, "precision": "fp32
 NARROW: dict[str, Any] = {"method": "lora", "lora": {"rank": 4}}
 QUANTISED: dict[str, Any] = {"method": "qlora", "lora": {"rank": 4}}
 EIGHT: dict[str, Any] = QUANTISED | {"quantization": "int8"}
-FLASH = {"attention": "flash_attention_2"}
+FLASH = {"attention": "fa2"}
 PURE = {"name": "hf-bf16"}
 DEEPSPEED = {"name": "hf-trainer"}
 
@@ -207,7 +207,7 @@ def test_a_public_file_is_read() -> None:
     assert its["lora"]["dropout"] == 0.05
     assert its["lora"]["precision"] == "fp32"
     assert reading.stack == {
-        "attention": "flash_attention_2",
+        "attention": "fa2",
         "accumulation": "no_sync",
     }
     assert reading.unknown == ()
@@ -255,7 +255,7 @@ def test_short_texts_that_nothing_fills_up_are_padded_to_their_longest() -> None
     [
         ("peft_layers_to_transform: [1]", "peft_layers_to_transform"),
         ("lora_rank: 8", "lora_rank: no key of axolotl 0.19.0"),
-        ("attn_implementation: flash_attention_3", "is not priced"),
+        ("attn_implementation: sage_attention", "is not priced"),
         ("plugins: [a.CutCrossEntropyPlugin]", "CutCrossEntropy"),
         ("rl: dpo", "is no training on next tokens"),
         ("context_parallel_size: 2", "is not priced without fsdp_config"),

@@ -74,7 +74,7 @@ def test_every_argument_is_one_that_the_script_has(plans: list[PlanFile]) -> Non
         (2, {"zero_stage": 3}, {"training": QUANTISED, "stack": CHUNKED}),
         (2, {"zero_stage": 3}, {"training": NARROW, "stack": DEEPSPEED}),
         (2, {"zero_stage": 2}, {"stack": DEEPSPEED}),
-        (1, {}, {"stack": {"attention": "flash_attention_2", "loss": "chunked"}}),
+        (1, {}, {"stack": {"attention": "fa2", "loss": "chunked"}}),
     ],
 )
 def test_the_training_block_and_the_stack_read_back(

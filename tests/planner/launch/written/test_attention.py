@@ -10,6 +10,7 @@ from golden_folders import ROOT
 from small_models import one_of_each_family, small_fields
 from typer.testing import CliRunner
 
+from hardware.kernels.attention import attention_word
 from planner.cli.app import app
 from planner.frameworks.transformers import ROOMS, implementations
 from planner.job.resolve import resolve
@@ -89,7 +90,7 @@ def test_attention_that_is_asked_for_is_written_and_read_back(
         (out / file.name).write_text(file.text)
     assert attention_of({p.name: p.read_text() for p in out.iterdir()}) == word
     back = read_launch([out], None).stack.get("attention", "sdpa")
-    assert back == word
+    assert back == attention_word(word)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_attention_that_the_family_lacks_is_refused(model: str, word: str) -> No
     assert done.exit_code == 2, text
     assert f"stack.attention: {preset(model).family} has no such attention" in text
     assert f"given: '{word}'" in text
-    assert "eager" in text
+    assert "unfused" in text
 
 
 def test_gemma_2_is_written_with_what_it_was_priced_with(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def config_of(args):
     config = AutoConfig.for_model(fields.pop("model_type"), **fields)
     config.use_cache = False
     # A machine without GPUs has no flash attention: there the model's own default.
-    if not (on_cpu() and args.attention == "flash_attention_2"):
+    if not (on_cpu() and "flash" in args.attention):
         config._attn_implementation = args.attention
     return config
 
