@@ -324,6 +324,10 @@ def _require(fields: Mapping[str, Any], assignments: Sequence[str], named: str) 
         for there, words in (
             (fields.get("model"), "the model (--model NAME or config.json)"),
             (
+                _has_vocabulary(fields.get("model")) or "model.vocab_size" in said,
+                "the vocabulary (--set model.vocab_size=N, or --model NAME)",
+            ),
+            (
                 fields.get("cluster"),
                 "the hardware (--on COUNTxGPU, --cluster NAME, or --node and --nodes)",
             ),
@@ -342,6 +346,14 @@ def _require(fields: Mapping[str, Any], assignments: Sequence[str], named: str) 
         missing[0] += f", since {named} is no preset's hub id"
     if missing:
         raise BadInputError("the files do not say " + "; nor ".join(missing))
+
+
+def _has_vocabulary(model: object) -> bool:
+    """Tell if a model says its vocabulary; one by name does, and so does none."""
+    if not isinstance(model, Mapping):
+        return True
+    parts = (model, *(part for part in model.values() if isinstance(part, Mapping)))
+    return any("vocab_size" in part for part in parts)
 
 
 def _inline_cluster(

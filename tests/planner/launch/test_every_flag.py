@@ -16,10 +16,8 @@ from planner.frameworks.accelerate.launch.known import keys
 from planner.frameworks.accelerate.launch.reader import read as read_accelerate
 from planner.frameworks.accelerate.launch.trainer import OF_SCRIPTS, READ, UNPRICED
 from planner.frameworks.deepspeed.launch.reader import read as read_deepspeed
-from planner.frameworks.megatron.launch.harmless import is_harmless
-from planner.frameworks.megatron.launch.known import VERSIONS, declared
+from planner.frameworks.megatron.launch.known import VERSIONS, declared, is_harmless
 from planner.frameworks.megatron.launch.reader import READ as MEGATRON_READS
-from planner.frameworks.megatron.launch.reader import UNPRICED as TOLD
 from planner.frameworks.megatron.launch.reader import read as read_megatron
 from planner.frameworks.megatron.launch.variables import option_of
 from planner.launch.brief import Reading
@@ -217,7 +215,7 @@ def test_every_argument_of_megatron_is_read_told_or_harmless(version: str) -> No
         assert listed or price(found) != price(plain) or dests & MEGATRON_READS, option
         harmless = is_harmless(one["dest"], "no such value")
         if not harmless and not dests & MEGATRON_READS:
-            assert dests & TOLD or listed, option
+            assert listed, option
 
 
 MEGATRON = (
@@ -291,6 +289,27 @@ def test_megatron_takes_one_micro_batch_where_no_batch_is_given() -> None:
     text = f"{MEGATRON.replace('--train-iters $STEPS', '')} --micro-batch-size 2\n"
     fields = import_spec(read_texts({"run.sh": text}, "megatron", ""), NODES, ())
     assert fields["training"]["global_batch"] == 2 * 32 // 8
+
+
+WHOLE = (
+    "torchrun pretrain_gpt.py --num-layers 32 --hidden-size 4096 --swiglu "
+    "--ffn-hidden-size 14336 --num-attention-heads 32 --normalization RMSNorm "
+    "--disable-bias-linear --position-embedding-type rope --seq-length 4096 "
+    "--micro-batch-size 1 --global-batch-size 64 --bf16 "
+)
+
+
+def test_a_model_without_its_vocabulary_asks_for_that_alone() -> None:
+    told = UserOverrides(node="dgx-h100", nodes=4)
+    reading = read_texts({"run.sh": WHOLE}, "megatron", "run.sh")
+    with pytest.raises(BadInputError) as raised:
+        import_spec(reading, told, ())
+    assert "do not say the vocabulary (--set model.vocab_size=N" in str(raised.value)
+    assert "nor" not in str(raised.value)
+    fields = import_spec(reading, told, ("model.vocab_size=128256",))
+    assert fields["model"]["num_hidden_layers"] == 32
+    padded = read_texts({"run.sh": WHOLE + "--padded-vocab-size 512"}, "megatron", "")
+    assert import_spec(padded, told, ())["model"]["vocab_size"] == 512
 
 
 def test_another_model_than_that_of_the_files_is_refused() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain
 
+from planner.frameworks.megatron.launch.defaults import DROPOUT
 from planner.frameworks.megatron.launch.lacks import MOMENTS, OPTIMIZERS, backend
 from planner.frameworks.megatron.launch.model import model_arguments
 from planner.frameworks.megatron.launch.recompute import (
@@ -224,9 +225,14 @@ def _optimizer(brief: Brief) -> list[Argument]:
         ("--adam-beta1", 0.9),
         ("--adam-beta2", 0.95),
         ("--attention-dropout", 0.0),
-        ("--hidden-dropout", 0.0),
+        ("--hidden-dropout", DROPOUT if _drops(brief) else 0.0),
         ("--init-method-std", 0.02),
     ]
+
+
+def _drops(brief: Brief) -> bool:
+    """Tell if the masks of dropouts are priced, as the framework's own."""
+    return brief.framework == "megatron" and bool(brief.stack.get("dropout_bytes"))
 
 
 def _moments(brief: Brief) -> list[Argument]:

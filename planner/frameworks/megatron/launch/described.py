@@ -59,11 +59,13 @@ OTHERS = frozenset(
         "mscale",
         "mscale_all_dim",
         "layernorm_zero_centered_gamma",
-        "apply_rope_fusion",
+        "use_rotary_position_embeddings",
+        "add_position_embedding",
+        "padded_vocab_size",
     }
 )
 """Arguments that only describe a model, beside its sizes. [text]"""
-NEEDED = {"num_layers", "hidden_size", "num_attention_heads", "vocab_size"}
+NEEDED = {"num_layers", "hidden_size", "num_attention_heads"}
 FOREIGN = (
     "multi_latent_attention",
     "moe_shared_expert_intermediate_size",
@@ -82,8 +84,8 @@ def described(its: Given) -> dict[str, Any]:
         its: Values by argument. [-]
 
     Returns:
-        Fields; empty where sizes are missing, or blocks are of a family that a preset
-        says better. [-]
+        Fields, without a vocabulary where no argument has it; empty where sizes are
+        missing, or blocks are of a family that a preset says better. [-]
     """
     family = _family(its) if all(its.get(name) for name in NEEDED) else ""
     if not family:
@@ -92,16 +94,20 @@ def described(its: Given) -> dict[str, Any]:
     return head | (_gpt2(its) if family == "gpt2" else _llama(its))
 
 
-def vocabulary(its: Given) -> int:
+def vocabulary(its: Given) -> dict[str, int]:
     """Tokens that the model knows; NullTokenizer adds one of its own.
 
     Args:
         its: Values by argument. [-]
 
     Returns:
-        Rows of the embedding without padding. [1]
+        Rows of the embedding, without padding where they are known so; empty where a
+        tokenizer holds them. [1]
     """
-    return int(its["vocab_size"]) + (its.get("tokenizer_type") == "NullTokenizer")
+    adds = its.get("tokenizer_type") == "NullTokenizer"
+    own = its["vocab_size"] + adds if its.get("vocab_size") else None
+    rows = own or its.get("padded_vocab_size")
+    return {"vocab_size": rows} if rows else {}
 
 
 def _family(its: Given) -> str:
@@ -111,6 +117,8 @@ def _family(its: Given) -> str:
     gated, rms = its.get("swiglu"), its.get("normalization") == "RMSNorm"
     biased = its.get("add_bias_linear", True)
     learned = its.get("position_embedding_type", "learned_absolute")
+    if its.get("use_rotary_position_embeddings"):
+        learned = "rope"
     if not (gated or rms) and biased and learned == "learned_absolute":
         return "" if its.get("group_query_attention") else "gpt2"
     if not (gated and rms) or biased:
@@ -141,9 +149,8 @@ def _llama(its: Given) -> dict[str, Any]:
     if its.get("use_rope_scaling"):
         factor = its.get("rope_scaling_factor", 8.0)
         found["rope_scaling"] = {"rope_type": "llama3", "factor": factor}
-    found["vocab_size"] = vocabulary(its)
     found["tie_word_embeddings"] = not its.get("untie_embeddings_and_output_weights")
-    return found
+    return found | vocabulary(its)
 
 
 def _gated_width(hidden: int) -> int:
@@ -154,4 +161,4 @@ def _gated_width(hidden: int) -> int:
 def _gpt2(its: Given) -> dict[str, Any]:
     found = {ours: its[theirs] for theirs, ours in GPT2.items() if its.get(theirs)}
     tied = not its.get("untie_embeddings_and_output_weights")
-    return found | {"vocab_size": vocabulary(its), "tie_word_embeddings": tied}
+    return found | {"tie_word_embeddings": tied} | vocabulary(its)

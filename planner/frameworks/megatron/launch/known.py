@@ -1,4 +1,4 @@
-"""Every argument of Megatron-LM, as its own parser declares it."""
+"""Every argument of Megatron-LM, as its own parser declares it, and its class."""
 
 import json
 from argparse import ArgumentError, ArgumentParser, Namespace
@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
+
+from pydantic import BaseModel, ConfigDict
+
+from hardware.reading.yaml_text import parse_yaml
 
 VERSIONS = ("0.16.1", "0.19.0")
 """Releases whose arguments are known, oldest first. [text]"""
@@ -108,3 +112,67 @@ def given(words: Sequence[str], version: str = VERSION) -> dict[str, Any]:
 
 def _is(word: str, known: dict[str, dict[str, Any]]) -> bool:
     return word.split("=", maxsplit=1)[0] in known
+
+
+class Classes(BaseModel):
+    """Arguments that no reader reads, by what becomes of them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    harmless: frozenset[str]
+    """Arguments that change no price, whatever their value. [text]"""
+    plain: dict[str, list[Any]]
+    """Values that are what is priced; others are refused. [-]"""
+    default: dict[str, frozenset[str]]
+    """Arguments whose default alone is priced, by the reason to refuse. [text]"""
+
+
+@cache
+def classes() -> Classes:
+    """Classes of the arguments. [-]."""
+    return Classes.model_validate(parse_yaml((_FOLDER / "classes.yaml").read_text()))
+
+
+@cache
+def _defaults() -> dict[str, list[Any]]:
+    """Default values of an argument, one for each release, by name."""
+    found: dict[str, list[Any]] = {}
+    for version in VERSIONS:
+        for one in declared(version).values():
+            found.setdefault(one["dest"], []).append(one["default"])
+    return found
+
+
+def is_harmless(name: str, value: object) -> bool:
+    """Tell if an argument leaves the price unchanged.
+
+    Args:
+        name: Name of the argument as the parser keeps it. [text]
+        value: Value of the argument. [-]
+
+    Returns:
+        False where the argument changes time or memory, or may change them.
+    """
+    its = classes()
+    if name in its.plain:
+        return value in its.plain[name]
+    return name in its.harmless or value in _defaults().get(name, [])
+
+
+def reason(name: str) -> str:
+    """Say why an argument that is not harmless is refused.
+
+    Args:
+        name: Name of the argument as the parser keeps it. [text]
+
+    Returns:
+        End of a sentence; empty where the class gives none. [text]
+    """
+    its = classes().default.items()
+    return next((why for why, names in its if name in names), "")
+
+
+def deciding() -> frozenset[str]:
+    """Arguments that no reader reads, and whose value decides a price. [text]."""
+    its = classes()
+    return frozenset(its.plain).union(*its.default.values())

@@ -52,8 +52,6 @@ USED = frozenset(
         "expert_model_parallel_size",
         "expert_tensor_parallel_size",
         "use_distributed_optimizer",
-        "use_megatron_fsdp",
-        "use_torch_fsdp2",
         "data_parallel_sharding_strategy",
         "num_distributed_optimizer_instances",
         "use_tp_pp_dp_mapping",
@@ -281,7 +279,7 @@ def _offload(its: Given) -> dict[str, Any]:
 
 def _formats(its: Given) -> dict[str, Any]:
     found: dict[str, str] = {}
-    if its.get("grad_reduce_in_bf16"):
+    if its.get("grad_reduce_in_bf16") or its.get("main_grads_dtype") == "bf16":
         found["gradients"] = "bf16"
     if its.get("fp8_param_gather"):
         found["parameters"] = "fp8"

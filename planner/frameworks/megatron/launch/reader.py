@@ -8,9 +8,20 @@ import yaml
 
 from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
+from planner.frameworks.megatron.launch.defaults import (
+    costs_of,
+    refuse_contradictions,
+    unpriced,
+)
 from planner.frameworks.megatron.launch.described import OTHERS, SIZES, described
-from planner.frameworks.megatron.launch.harmless import is_harmless
-from planner.frameworks.megatron.launch.known import VERSIONS, declared, given
+from planner.frameworks.megatron.launch.known import (
+    VERSIONS,
+    deciding,
+    declared,
+    given,
+    is_harmless,
+    reason,
+)
 from planner.frameworks.megatron.launch.placed import USED, placed
 from planner.frameworks.megatron.launch.variables import (
     RANKS,
@@ -22,7 +33,7 @@ from planner.frameworks.megatron.launch.variables import (
 from planner.launch.brief import Reading
 from planner.launch.shell import Script, split
 from planner.launch.sizes import MEGATRON, sizes_of
-from planner.launch.unknown import OF_RANKS, Unknown
+from planner.launch.unknown import CHANGES, OF_RANKS, Unknown
 
 Given = Mapping[str, Any]
 STACK = {"blockwise": "blockwise", "tensorwise": "current", "delayed": "delayed"}
@@ -42,7 +53,6 @@ TRAINED = frozenset(
         "fp8",
         "fp8_recipe",
         "fp4",
-        "fp4_recipe",
         "optimizer",
         "sgd_momentum",
         "exp_avg_dtype",
@@ -59,44 +69,14 @@ TRAINED = frozenset(
         "moe_enable_deepep",
         "reuse_grad_buf_for_mxfp8_param_ag",
         "moe_grouped_gemm",
-        "moe_permute_fusion",
-        "transformer_impl",
         "create_attention_mask_in_dataloader",
         "attention_backend",
+        "hidden_dropout",
+        "main_grads_dtype",
+        "accumulate_allreduce_grads_in_fp32",
     }
 )
 """Arguments that a training block or a stack is read from. [text]"""
-UNPRICED = frozenset(
-    {
-        "rampup_batch_size",
-        "decoder_seq_length",
-        "num_layers_at_start_in_bf16",
-        "num_layers_at_end_in_bf16",
-        "first_last_layers_bf16",
-        "moe_expert_capacity_factor",
-        "moe_shared_expert_overlap",
-        "cuda_graph_impl",
-        "enable_cuda_graph",
-        "external_cuda_graph",
-        "fine_grained_activation_offloading",
-        "offload_modules",
-        "distribute_saved_activations",
-        "hybrid_context_parallel",
-        "use_legacy_models",
-        "delay_wgrad_compute",
-        "gradient_accumulation_fusion",
-        "defer_embedding_wgrad_compute",
-        "overlap_p2p_comm",
-        "microbatch_group_size_per_vp_stage",
-        "nccl_ub",
-        "main_params_dtype",
-        "main_grads_dtype",
-        "heterogeneous_layers_config_path",
-        "use_megatron_fsdp",
-        "use_torch_fsdp2",
-    }
-)
-"""Arguments that change time or memory in a way that is not read. [text]"""
 
 
 def reads(files: Mapping[str, str]) -> bool:
@@ -125,12 +105,14 @@ def read(files: Mapping[str, str]) -> Reading:
         BadInputError: No file has arguments of Megatron, or a value is wrong.
     """
     name, words = _words(files)
-    words, open_ones = filled(words, READ | UNPRICED, file=name)
+    _refuse_values(words, name)
+    words, open_ones = filled(words, READ | deciding(), file=name)
     version, its = _given(name, words)
+    refuse_contradictions(its, name)
     gpus = ranks_of(files)
     unknown = [w for w in words if w.startswith("--") and not _known(w, version)]
     starter = [w for w in unknown if plain(w) in _STARTER]
-    others = its.keys() - READ - UNPRICED
+    others = its.keys() - READ
     harmless = {name for name in others if is_harmless(name, its[name])}
     why = f"no argument of Megatron-LM {version}"
     unread = [Unknown(w, why=why) for w in dict.fromkeys(unknown) if w not in starter]
@@ -140,12 +122,13 @@ def read(files: Mapping[str, str]) -> Reading:
         layout=placed(its, name, gpus),
         training=training_of(its),
         model=described(its),
-        stack=stack_of(its) | _masks(its),
+        stack=stack_of(its) | costs_of(its),
         ignored=(*(each.setting for each in _shown(its, harmless)), *open_ones),
         unknown=(
             *unread,
-            *_shown(its, (its.keys() - READ - harmless) | its.keys() & UNPRICED),
+            *_shown(its, others - harmless),
             *_unplaced(its, gpus),
+            *unpriced(its),
             *(uncounted(files) if gpus is None else ()),
         ),
         gpus=gpus,
@@ -183,7 +166,10 @@ def _shown(its: Given, names: Iterable[str]) -> Iterator[Unknown]:
     for name in sorted(names):
         value = its[name]
         shown = " ".join(map(str, value)) if isinstance(value, list) else value
-        yield Unknown(option_of(name), None if value is True else shown)
+        switch = isinstance(value, bool)
+        yield Unknown(
+            option_of(name), None if switch else shown, reason(name) or CHANGES
+        )
 
 
 def _unplaced(its: Given, gpus: int | None) -> Iterator[Unknown]:
@@ -228,6 +214,20 @@ def _unquoted(words: Sequence[str]) -> Iterator[str]:
     for word in words:
         inside = split(word) if word.startswith("--") and " " in word else [word]
         yield from inside
+
+
+def _refuse_values(words: Sequence[str], file: str) -> None:
+    """Refuse true or false behind a switch, at which argparse ends."""
+    for word, value in pairwise(words):
+        switch = any(declared(v).get(word, {}).get("nargs") == 0 for v in VERSIONS)
+        if switch and value.lower() in ("true", "false"):
+            raise BadInputError(
+                "is a switch and takes no value: Megatron-LM refuses the word after it",
+                file=file,
+                field=word,
+                value=value,
+                allowed="the switch alone, or none of it",
+            )
 
 
 def _is_option(word: str) -> bool:
@@ -311,12 +311,6 @@ def training_of(its: Given) -> dict[str, Any]:
     found["optimizer"] = _optimizer(its)
     bits = MOMENTS.get(str(its.get("exp_avg_dtype")))
     return found | ({"state_bits": bits} if bits else {})
-
-
-def _masks(its: Given) -> dict[str, Any]:
-    """Dense masks, which the loader makes unless it is told not to."""
-    loads = its.get("create_attention_mask_in_dataloader", True)
-    return {"loads_masks": True} if loads else {}
 
 
 def _precision(its: Given) -> str:

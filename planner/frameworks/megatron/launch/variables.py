@@ -32,6 +32,10 @@ def option_of(name: str) -> str:
     Returns:
         The option. [text]
     """
+    for version in VERSIONS:
+        for option, one in declared(version).items():
+            if one["dest"] == name:
+                return option
     return "--" + name.replace("_", "-")
 
 

@@ -11,7 +11,7 @@ from planner.frameworks.megatron.launch.arguments import arguments, command_line
 from planner.frameworks.megatron.launch.gaps import gaps
 from planner.frameworks.megatron.launch.known import VERSIONS, declared, given, parse
 from planner.frameworks.megatron.launch.placed import USED
-from planner.frameworks.megatron.launch.reader import OTHERS, SIZES, TRAINED, UNPRICED
+from planner.frameworks.megatron.launch.reader import OTHERS, SIZES, TRAINED
 from planner.launch import read_plan
 from planner.launch.brief import Brief
 from planner.specs.layouts.layout import Layout
@@ -87,7 +87,7 @@ def test_unknown_options_are_left_over(version: str) -> None:
 
 def test_every_argument_that_is_read_exists() -> None:
     dests = {one["dest"] for v in VERSIONS for one in declared(v).values()}
-    assert (USED | TRAINED | OTHERS | UNPRICED | set(SIZES)) <= dests
+    assert (USED | TRAINED | OTHERS | set(SIZES)) <= dests
 
 
 @pytest.mark.parametrize(

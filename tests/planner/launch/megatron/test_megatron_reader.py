@@ -8,7 +8,7 @@ from planner.errors import BadInputError
 from planner.frameworks.megatron.launch.reader import read, reads
 from planner.frameworks.megatron.launch.stages import counts_of, stage_layout
 
-UNMASKED = "--no-create-attention-mask-in-dataloader "
+UNMASKED = "--no-create-attention-mask-in-dataloader --hidden-dropout 0.0 "
 BASE = (
     "torchrun pretrain_gpt.py --num-layers 32 --micro-batch-size 1 --bf16 " + UNMASKED
 )
