@@ -10,7 +10,13 @@ from typing import Any
 
 import yaml
 
-from hardware.reading.documents import DocumentError, is_file, is_there, plain
+from hardware.reading.documents import (
+    DocumentError,
+    is_file,
+    is_folder,
+    is_there,
+    plain,
+)
 from hardware.reading.files import SUFFIXES
 from hardware.reading.yaml_text import DuplicateKeyError, parse_yaml
 from planner.errors import BadInputError, did_you_mean
@@ -32,6 +38,8 @@ from planner.specs.reading.read import assigned, given_twice, user_text
 
 DATA = ("json", "md", "py", "toml", "yaml", "yml")
 """Endings of files that no shell reads. [text]"""
+DEEPEST = 4
+"""Files that name each other in a row. [1]"""
 LARGEST = 1 << 20
 """Size above which a file is no configuration. [B]"""
 
@@ -85,10 +93,38 @@ def read_launch(
     nodes = texts.pop(NODES, "")
     given = {**ranks_of(nodes), **variables}
     files = {file: _with(given, file, text) for file, text in texts.items()}
-    reading = read_texts(files, name, ", ".join(map(str, paths)))
+    reading = _followed(files, name, paths, given)
     pools = pools_of(nodes, int(str(reading.layout.get("pp", 1))))
     layout = {**reading.layout, **({"pools": pools} if pools else {})}
     return replace(reading, layout=layout)
+
+
+def _followed(
+    files: dict[str, str],
+    name: str | None,
+    paths: Sequence[Path],
+    given: Mapping[str, str],
+) -> Reading:
+    """Read files, and the files that their settings name, where these lie near."""
+    where = ", ".join(map(str, paths))
+    for _ in range(DEEPEST):
+        reading = read_texts(files, name, where)
+        wanted = [its.wants for its in reading.unknown if its.wants]
+        near = [path for text in wanted if (path := _near(text, paths))]
+        new = {path.name: user_text(path) for path in near if path.name not in files}
+        if not new:
+            break
+        files |= {file: _with(given, file, text) for file, text in new.items()}
+    return reading
+
+
+def _near(text: str, paths: Sequence[Path]) -> Path | None:
+    """A file by a path that starts from a given file's folder, or from one above."""
+    folders = [path if is_folder(path) else path.parent for path in paths]
+    above = [up for folder in folders for up in (folder, *folder.resolve().parents)]
+    every = (*(up / text for up in above), Path(text))
+    every = (*every, *(folder / Path(text).name for folder in folders))
+    return next((path for path in every if is_file(path)), None)
 
 
 def _with(variables: Mapping[str, str], name: str, text: str) -> str:

@@ -29,6 +29,8 @@ class Unknown:
         why: Reason, as the end of a sentence. [text]
         ranks: True where the number of ranks says what the files leave open. [-]
         place: File and line, `file:line`. [text]
+        wants: File that would settle it, as the setting names it; empty for none.
+            [text]
     """
 
     name: str
@@ -36,6 +38,7 @@ class Unknown:
     why: str = "is not understood"
     ranks: bool = False
     place: str = ""
+    wants: str = ""
 
     @property
     def setting(self) -> str:
@@ -101,6 +104,19 @@ def placed(files: Mapping[str, str], name: str) -> str:
                 if alone.search(line.partition(" #")[0]):
                     return f"{file}:{number}"
     return ""
+
+
+def absent(name: str, file: object) -> Unknown:
+    """A setting that names a file which is not among those given.
+
+    Args:
+        name: Name of the setting. [text]
+        file: The file, as the setting names it. [text]
+
+    Returns:
+        The setting. [-]
+    """
+    return Unknown(name, file, ABSENT, wants=str(file))
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from planner.frameworks.accelerate.launch.reader import reading_of
 from planner.frameworks.accelerate.launch.trainer import refuse_quantised, true
 from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.brief import Reading
-from planner.launch.unknown import ABSENT, Unknown
+from planner.launch.unknown import Unknown, absent
 
 FSDP_VERSIONS = ("1", "2")
 """Versions of FSDP that axolotl's files name. [text]"""
@@ -85,7 +85,11 @@ def read(files: Mapping[str, str]) -> Reading:
         training={**reading.training, **_rows(given)},
         named=str(given.get("base_model", "")),
         ignored=(*reading.ignored, *_ignored(given)),
-        unknown=(*reading.unknown, *told(given), *_absent(given, others)),
+        unknown=(
+            *map(_spelled, reading.unknown),
+            *told(given),
+            *_absent(given, others),
+        ),
     )
 
 
@@ -159,12 +163,17 @@ def _shipped(given: Mapping[str, Any], others: Found) -> dict[str, Any]:
     return {"deepspeed_config": plugin}
 
 
+def _spelled(its: Unknown) -> Unknown:
+    """A setting of Trainer's under axolotl's name."""
+    return replace(its, name="optimizer") if its.name == "optim" else its
+
+
 def _absent(given: Mapping[str, Any], others: Found) -> Iterator[Unknown]:
     file = given.get("deepspeed")
     if not file or others.zero:
         return
     if not SHIPPED.search(str(file)):
-        yield Unknown("deepspeed", file, ABSENT)
+        yield absent("deepspeed", file)
 
 
 def _training(given: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from planner.errors import BadInputError
+from planner.errors import BadInputError, did_you_mean
 from planner.frameworks.accelerate.launch.degrees import degrees
 from planner.frameworks.accelerate.launch.files import (
     MARKS,
@@ -16,6 +17,7 @@ from planner.frameworks.accelerate.launch.files import (
     whole,
 )
 from planner.frameworks.accelerate.launch.known import unknown_keys
+from planner.frameworks.accelerate.launch.targets import targets_of
 from planner.frameworks.accelerate.launch.trainer import (
     LENGTHS,
     adapters_of,
@@ -34,7 +36,7 @@ from planner.frameworks.accelerate.variants import RATIO, WORDS
 from planner.frameworks.transformers import asked_attention
 from planner.launch.brief import Reading
 from planner.launch.sizes import HUGGING_FACE, sizes_of
-from planner.launch.unknown import ABSENT, NOT_PRICED, Unknown
+from planner.launch.unknown import NOT_PRICED, Unknown, absent
 
 NAMES = {theirs: ours for ours, theirs in OPTIMIZERS.items()} | {
     "sgd": "sgd",
@@ -129,10 +131,9 @@ def _training(
 ) -> dict[str, Any]:
     given: dict[str, Any] = {"precision": _precision(its)}
     name = its.training.get("optim")
-    if name is not None:
+    if str(name) in NAMES:
         momentum = "momentum" in str(its.training.get("optim_args", ""))
-        ours = NAMES.get(str(name), str(name))
-        given["optimizer"] = "sgd-momentum" if momentum else ours
+        given["optimizer"] = "sgd-momentum" if momentum else NAMES[str(name)]
     every = {**{k: its.training[k] for k in LENGTHS if k in its.training}}
     length = its.run.get("seq_len") or next(iter(every.values()), None)
     if length:
@@ -171,7 +172,7 @@ def _adapters(its: Found) -> dict[str, Any]:
         return {}
     lora: dict[str, Any] = {
         "rank": whole(given, "r", its.name, 8),
-        "targets": given.get("target_modules", "all-linear"),
+        "targets": targets_of(given.get("target_modules", "all-linear"), its.name),
         "dropout": part(given, "lora_dropout", its.name, 0.0),
     }
     if given.get("modules_to_save"):
@@ -181,6 +182,26 @@ def _adapters(its: Found) -> dict[str, Any]:
     lora |= variants(given, its.name)
     method = {"method": "qlora" if bits else "lora", "lora": lora}
     return method | (_quantized(bits) if bits else {})
+
+
+def of_pairs(reading: Reading, reference: str) -> Reading:
+    """A reading of files that count pairs where a job counts sequences.
+
+    Args:
+        reading: Settings, of a batch of pairs. [-]
+        reference: Frozen model that the policy is held against. [text]
+
+    Returns:
+        Settings of a batch of sequences, twice as many, with the reference. [-]
+    """
+    layout: dict[str, Any] = dict(reading.layout)
+    layout["micro_batch"] = 2 * layout.get("micro_batch", 1)
+    return replace(
+        reading,
+        training={**reading.training, "reference": reference},
+        layout=layout,
+        per_replica=reading.per_replica and 2 * reading.per_replica,
+    )
 
 
 def variants(given: Mapping[str, Any], file: str) -> dict[str, Any]:
@@ -271,15 +292,15 @@ def _unknown(its: Found) -> Iterator[Unknown]:
     yield from told(its.training, its.options)
     fsdp = its.training.get("fsdp_config")
     if isinstance(fsdp, str):
-        yield Unknown("fsdp_config", fsdp, ABSENT)
+        yield absent("fsdp_config", fsdp)
     name = str(its.training.get("optim", "adamw_torch"))
     if name not in NAMES:
-        yield Unknown("optim", name, NOT_PRICED)
+        yield Unknown("optim", name, f"{NOT_PRICED}; {did_you_mean(name, NAMES)}")
     if true(its.places.get("use_cpu")):
         yield Unknown("use_cpu", "true", "starts single processes on CPUs")
     file = block(its.places, "deepspeed_config").get("deepspeed_config_file")
     if (file or its.training.get("deepspeed")) and not its.zero:
-        yield Unknown("deepspeed", file or its.training["deepspeed"], ABSENT)
+        yield absent("deepspeed", file or its.training["deepspeed"])
     kind = str(its.places.get("distributed_type", "")).upper()
     if kind in ("MEGATRON_LM", "XLA", "TPU"):
         yield Unknown("distributed_type", kind, NOT_PRICED)

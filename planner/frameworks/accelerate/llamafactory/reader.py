@@ -7,7 +7,7 @@ from typing import Any
 from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.files import Found, found, parsed, whole
 from planner.frameworks.accelerate.launch.known import keys
-from planner.frameworks.accelerate.launch.reader import reading_of
+from planner.frameworks.accelerate.launch.reader import of_pairs, reading_of
 from planner.frameworks.accelerate.launch.trainer import true
 from planner.frameworks.accelerate.llamafactory import projected
 from planner.frameworks.accelerate.llamafactory.known import (
@@ -43,6 +43,7 @@ READ = (
         "loraplus_lr_ratio",
         "neat_packing",
         "packing",
+        "pref_loss",
         "quantization_method",
         "quantization_type",
         "stage",
@@ -76,6 +77,12 @@ UNPRICED = frozenset(
 )
 """Arguments that change time or memory in a way that is not read. [text]"""
 ATTENTIONS = {theirs: ours for ours, theirs in FLASH.items()}
+OLDER = {f"dpo_{name}": f"pref_{name}" for name in ("beta", "ftx", "loss")}
+"""Names of arguments before LLaMA-Factory 0.8, to today's. [text]"""
+LIKE_DPO = ("sigmoid", "hinge", "ipo", "kto_pair")
+"""Losses of stage dpo that hold the policy against a frozen reference. [text]
+
+Source: LLaMA-Factory 0.9.5 hparams/finetuning_args.py, use_ref_model."""
 DEFAULTS = {"cutoff_len": 2048, "finetuning_type": "lora", "stage": "sft"}
 """Values that LLaMA-Factory takes where an argument is not given. [-]"""
 
@@ -111,9 +118,13 @@ def read(files: Mapping[str, str]) -> Reading:
             file=", ".join(files),
             allowed=f"YAML with one of {', '.join(sorted(MARKS))}",
         )
-    given = DEFAULTS | parsed(files[name])
+    own = {OLDER.get(key, key): value for key, value in parsed(files[name]).items()}
+    given = DEFAULTS | own
     others = found({n: text for n, text in files.items() if n != name})
     reading = reading_of(_translated(given, others, name), "llamafactory")
+    if given["stage"] == "dpo":
+        full = given["finetuning_type"] != "lora"
+        reading = of_pairs(reading, "copy" if full else "adapters")
     return replace(
         reading,
         training={
@@ -244,8 +255,13 @@ def _unknown(given: Mapping[str, Any]) -> Iterator[Unknown]:
     for name in sorted(UNPRICED & given.keys()):
         if given[name] not in (None, False):
             yield Unknown(name, given[name], CHANGES)
-    if given["stage"] not in ("pt", "sft"):
-        yield Unknown("stage", given["stage"], "is no training on next tokens")
+    if given["stage"] not in ("pt", "sft", "dpo"):
+        yield Unknown("stage", given["stage"], "is not planned yet")
+    loss = given.get("pref_loss", "sigmoid")
+    if given["stage"] == "dpo" and loss not in LIKE_DPO:
+        yield Unknown("pref_loss", loss, "has no reference, and is not priced")
+    if given["stage"] == "dpo" and given.get("ref_model"):
+        yield Unknown("ref_model", given["ref_model"], NOT_PRICED)
     if given["finetuning_type"] not in ("full", "lora"):
         yield Unknown("finetuning_type", given["finetuning_type"], NOT_PRICED)
     if given.get("flash_attn", "auto") not in ("auto", *ATTENTIONS):

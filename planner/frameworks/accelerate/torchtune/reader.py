@@ -17,6 +17,7 @@ from planner.frameworks.accelerate.launch.trainer import SCRIPTS, true
 from planner.frameworks.accelerate.stack import BF16_STACK
 from planner.frameworks.accelerate.torchtune.lacks import MLP, OPTIMIZERS, VERSION
 from planner.frameworks.accelerate.torchtune.words import (
+    FUSED,
     HARMLESS,
     PRESETS,
     READ,
@@ -202,7 +203,9 @@ def _targets(model: Mapping[str, Any], file: str) -> str | list[str]:
     mlp = true(model.get("apply_lora_to_mlp"))
     if mlp and len(set(names)) == 4:
         return "all-linear"
-    return names + sorted(MLP) * mlp
+    every = names + sorted(MLP) * mlp
+    fused = FUSED if ".phi3." in str(model["_component_"]) else {}
+    return list(dict.fromkeys(fused.get(name, name) for name in every))
 
 
 def _stack(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,4 +240,4 @@ def _unknown(its: _Files) -> Iterator[Unknown]:
         if true(block(given, "model").get(key)):
             yield Unknown(f"model.{key}", "true", CHANGES)
     if not its.recipe and not _sharded(its):
-        yield Unknown("recipe", why="named by no file, read as one of a single device")
+        yield Unknown("recipe", why="is named by no file (the script with tune run)")

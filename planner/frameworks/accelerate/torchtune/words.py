@@ -84,3 +84,14 @@ PRESETS = {
 """Preset by builder, which fixes every size of a model. [text]
 
 Source: torchtune 0.6.1 models/*/_model_builders.py."""
+FUSED = {
+    "q_proj": "qkv_proj",
+    "k_proj": "qkv_proj",
+    "v_proj": "qkv_proj",
+    "gate_proj": "gate_up_proj",
+    "up_proj": "gate_up_proj",
+}
+"""Layers that torchtune splits and a checkpoint of Phi-3 has as one. [text]
+
+As many heads of keys as of queries: adapters of q and v have as many parameters as one
+of the fused layer. Source: torchtune 0.6.1 models/phi3/_convert_weights.py."""

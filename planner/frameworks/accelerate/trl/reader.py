@@ -12,7 +12,7 @@ from planner.frameworks.accelerate.launch.files import (
     whole,
 )
 from planner.frameworks.accelerate.launch.known import TRL, keys
-from planner.frameworks.accelerate.launch.reader import reading_of
+from planner.frameworks.accelerate.launch.reader import of_pairs, reading_of
 from planner.frameworks.accelerate.launch.trainer import (
     LENGTHS,
     adapters_of,
@@ -35,7 +35,9 @@ MARKS = frozenset(
     }
 )
 """Arguments that mark TRL's YAML, which has at least one. [text]"""
-PAIRS = frozenset({"beta", "loss_weights", "precompute_ref_log_probs"})
+PAIRS = frozenset(
+    {"beta", "loss_weights", "max_prompt_length", "precompute_ref_log_probs"}
+)
 """Arguments that mark a file of `trl dpo`. [text]"""
 OTHERS = frozenset({"base_model", "finetuning_type", "micro_batch_size"})
 """Keys of other programs' YAML that has arguments of these names too. [text]"""
@@ -50,6 +52,8 @@ DEFAULTS: Mapping[str, Any] = {
 
 Adapters lie beside q_proj and v_proj in Llama, Mistral, Mixtral, Qwen and Gemma (peft
 0.21.2 utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING)."""
+OLDER = {"torch_dtype": "dtype"}
+"""Names of arguments before TRL 0.22, to today's. [text]"""
 LENGTH = 1024
 """max_length where the file has none. [token]"""
 RANK = 16
@@ -109,7 +113,7 @@ def read(files: Mapping[str, str]) -> Reading:
             file=", ".join(files),
             allowed=f"YAML with one of {', '.join(sorted(MARKS))}",
         )
-    own = parsed(files[name])
+    own = _renamed(parsed(files[name]))
     refuse_quantised(own, name)
     _refuse_wide({**DEFAULTS, **own}, name)
     others = found({n: text for n, text in files.items() if n != name})
@@ -118,7 +122,9 @@ def read(files: Mapping[str, str]) -> Reading:
     given = {**DEFAULTS, **own, **{key: others.training[key] for key in options}}
     reading = reading_of(_translated(given, others, name), "trl")
     if PAIRS & given.keys():
-        reading = _of_pairs(reading, given)
+        beside = "adapters" if true(given.get("use_peft")) else "copy"
+        before = true(given.get("precompute_ref_log_probs"))
+        reading = of_pairs(reading, "precomputed" if before else beside)
     return replace(
         reading,
         named=str(given.get("model_name_or_path", "")),
@@ -127,19 +133,10 @@ def read(files: Mapping[str, str]) -> Reading:
     )
 
 
-def _of_pairs(reading: Reading, given: Mapping[str, Any]) -> Reading:
-    """A file of `trl dpo`, which counts pairs where a job counts sequences."""
-    before = true(given.get("precompute_ref_log_probs"))
-    beside = "adapters" if true(given.get("use_peft")) else "copy"
-    reference = "precomputed" if before else beside
-    layout: dict[str, Any] = dict(reading.layout)
-    layout["micro_batch"] = 2 * layout.get("micro_batch", 1)
-    return replace(
-        reading,
-        training={**reading.training, "reference": reference},
-        layout=layout,
-        per_replica=reading.per_replica and 2 * reading.per_replica,
-    )
+def _renamed(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments under today's names; what is null has its default."""
+    named = {OLDER.get(name, name): value for name, value in given.items()}
+    return {name: value for name, value in named.items() if value is not None}
 
 
 def _own(files: Mapping[str, str]) -> str | None:
@@ -147,7 +144,7 @@ def _own(files: Mapping[str, str]) -> str | None:
     for name, text in files.items():
         if name.endswith((".yaml", ".yml", ".json")):
             given = parsed(text).keys()
-            if MARKS & given and not OTHERS & given:
+            if (MARKS | PAIRS) & given and not OTHERS & given:
                 return name
     return None
 

@@ -27,7 +27,7 @@ from planner.frameworks.deepspeed.launch.known import (
 from planner.frameworks.transformers import asked_attention, strange_attention
 from planner.launch.brief import Reading
 from planner.launch.sizes import HUGGING_FACE, sizes_of
-from planner.launch.unknown import ABSENT, CHANGES, NOT_PRICED, Unknown
+from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown, absent
 from planner.specs.layouts.layout import Stage
 
 Fields = Mapping[str, Any]
@@ -345,7 +345,7 @@ def _unplaced(trainer: Fields, files: Mapping[str, str]) -> Iterator[Unknown]:
         yield Unknown("optim", optimizer, NOT_PRICED)
     wanted = trainer.get("deepspeed")
     if isinstance(wanted, str) and wanted.rpartition("/")[2] not in files:
-        yield Unknown("deepspeed", wanted, ABSENT)
+        yield absent("deepspeed", wanted)
 
 
 _RANKS, _NODES = ("num_gpus", "nproc_per_node"), ("num_nodes", "nnodes")
