@@ -27,6 +27,7 @@ from planner.inference.largest import largest
 from planner.job.expressible import refuse_inexpressible
 from planner.job.variants import variants
 from planner.models import Architecture
+from planner.planning.sanity import resume_doubts
 from planner.prediction.predict import complete
 from planner.prediction.refusals import refuse_host
 from planner.specs.answer.estimate import MemoryEstimate
@@ -38,7 +39,6 @@ from planner.specs.answer.memory import (
 from planner.specs.answer.uncertainty import UNMEASURED
 from planner.specs.inference import InferenceSpec
 from planner.specs.layouts.layout import Layout, PartialLayout
-from planner.specs.search import SearchSpec
 from planner.verify.writable import writer_breaches
 
 GRAIN = 64
@@ -68,7 +68,7 @@ def training_memory(
     chosen = not given.given()
     layout = _frugal(workload) if chosen else _completed(workload, given)
     if not chosen:
-        workload = replace(workload, search=SearchSpec(space=workload.search.space))
+        workload = replace(workload, search=workload.search.unlimited())
     pricing = Pricing.of(workload, layout)
     memory = weigh(pricing, layout)
     refuse_host(pricing, memory)
@@ -90,7 +90,7 @@ def training_memory(
         checkpoint=checkpoint(pricing, layout),
         stack=stack_in_force(pricing),
         assumptions=_assumptions(pricing, layout, chosen=chosen),
-        warnings=warnings,
+        warnings=(*warnings, *resume_doubts(pricing, memory)),
     )
 
 

@@ -12,7 +12,6 @@ from planner.specs.answer.result import RankedPlan
 from planner.specs.layouts.axes import FIELDS
 from planner.specs.layouts.layout import Layout, PartialLayout
 from planner.specs.layouts.layout_text import recompute_kinds
-from planner.specs.search import SearchSpec
 from planner.specs.training import RampStep
 from planner.verify.legality import rule_violations
 
@@ -84,7 +83,7 @@ def _at_batch(workload: Workload, layout: Layout) -> Layout:
     if len(kinds := recompute_kinds(layout)) == 1:
         kept["recompute"] = kinds[0]
     partial = PartialLayout.model_validate(kept)
-    room = replace(workload, search=SearchSpec(space=workload.search.space))
+    room = replace(workload, search=workload.search.unlimited())
     try:
         return complete(room, partial)
     except BadInputError as error:

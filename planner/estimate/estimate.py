@@ -20,10 +20,12 @@ from planner.estimate.stack import set_by_hand, stack_in_force
 from planner.models.architecture import AttentionConvention
 from planner.models.layers.blocks import LayerKind
 from planner.specs.answer.estimate import (
+    RESUME,
     ByConvention,
     Estimate,
     Interval,
     MemoryEstimate,
+    ResumeEstimate,
     StageMemory,
 )
 from planner.specs.layouts.layout import Layout
@@ -164,24 +166,7 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
         Memory by rank and category. [GiB]
     """
     stages = stage_memories(priced.table, priced.costs, priced.counts)
-    parts = priced.workload.parts
-
-    def home(stage: StageMemory) -> Pricing:
-        return parts[priced.costs.pool(stage.stage)]
-
-    def fullness(stage: StageMemory) -> tuple[float, float, float]:
-        there = home(stage)
-        capacity, risk = there.gpu.memory_capacity, _oom_probability(there, stage)
-        return risk, stage.device / capacity, stage.allocated / capacity
-
-    worst = home(max(stages, key=fullness))
-    cached = cached_of(priced.table, priced.costs, priced.counts)
-    device = _largest(
-        _device_interval(worst, stage, cached)
-        for stage in stages
-        if home(stage) is worst
-    )
-    capacity = worst.gpu.memory_capacity / GIB
+    device, capacity, risk = _peak(priced, stages)
     band = priced.workload.uncertainty.allocated
     return MemoryEstimate(
         peak_allocated_gib=_largest(
@@ -193,10 +178,53 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
         ),
         peak_device_gib=device,
         capacity_gib=capacity,
-        oom_probability=max(_oom_probability(home(stage), stage) for stage in stages),
+        oom_probability=risk,
         verdict=device.verdict(capacity),
         stages=stages,
         host=host_memory(priced.table, priced.costs, priced.counts, priced.layout),
+        resume=_resume(priced, stages),
+    )
+
+
+def _peak(
+    priced: Priced, stages: Sequence[StageMemory]
+) -> tuple[Interval, float, float]:
+    """Device memory of the likeliest pool to run out, its capacity [GiB], the risk."""
+    parts = priced.workload.parts
+
+    def home(stage: StageMemory) -> Pricing:
+        return parts[priced.costs.pool(stage.stage)]
+
+    def fullness(stage: StageMemory) -> tuple[float, float, float]:
+        there = home(stage)
+        capacity, risk = there.gpu.memory_capacity, _oom_probability(there, stage)
+        return risk, stage.device / capacity, stage.allocated / capacity
+
+    fullest = max(stages, key=fullness)
+    worst = home(fullest)
+    cached = cached_of(priced.table, priced.costs, priced.counts)
+    device = _largest(
+        _device_interval(worst, stage, cached)
+        for stage in stages
+        if home(stage) is worst
+    )
+    return device, worst.gpu.memory_capacity / GIB, fullness(fullest)[0]
+
+
+def _resume(priced: Priced, stages: Sequence[StageMemory]) -> ResumeEstimate | None:
+    """The resume from a checkpoint, where some rank then needs more than it trains."""
+    loading = [stage.at(RESUME) for stage in stages]
+    pairs = zip(loading, stages, strict=True)
+    recipe = priced.workload.recipe
+    if not recipe.resume_copies or all(a.allocated < b.allocated for a, b in pairs):
+        return None
+    device, capacity, risk = _peak(priced, loading)
+    return ResumeEstimate(
+        moment=RESUME,
+        peak_device_gib=device,
+        oom_probability=risk,
+        verdict=device.verdict(capacity),
+        advice=recipe.resume_advice,
     )
 
 

@@ -148,14 +148,15 @@ def _rank_memory(
     busy: Sequence[Named],
     idle: Sequence[Named],
 ) -> StageMemory:
-    """Memory of one rank at every moment, and at the fullest again. [GiB]."""
+    """Memory of one rank at every moment, and at the fullest that binds. [GiB]."""
     held = {name: float(values[rank]) for name, values in states.items()}
     passes = [(name, held | parts) for name, parts in busy]
     moments = [
         _with_device(beside, name, parts)
         for name, parts in _fullest([*passes, *idle], ORDER)
     ]
-    top = max(moments, key=lambda moment: moment.allocated)
+    binding = (one for one in moments if beside.workload.search.binds(one.moment))
+    top = max(binding, key=lambda moment: moment.allocated)
     return StageMemory(stage=rank, moments=tuple(moments), **top.model_dump())
 
 

@@ -8,7 +8,7 @@ from planner.frameworks.sanity import Record, floor, record_key, records
 from planner.planning.reasons import CAUSE_WORDS
 from planner.schedules.fold import folds
 from planner.schedules.order import MOST_OPERATIONS, operation_count
-from planner.specs.answer.estimate import Estimate
+from planner.specs.answer.estimate import Estimate, MemoryEstimate
 from planner.specs.layouts.layout import Layout
 
 
@@ -32,7 +32,24 @@ def doubts(workload: Workload, layout: Layout, predicted: Estimate) -> tuple[str
         *_too_good(workload, predicted),
         *_too_slow(workload, predicted),
         *_narrow(workload, layout.zero_stage),
+        *resume_doubts(workload, predicted.memory),
     )
+
+
+def resume_doubts(workload: Workload, memory: MemoryEstimate) -> tuple[str, ...]:
+    """Say that a run trains and may not be resumed, and what avoids that.
+
+    Args:
+        workload: The job, with its limit on the risk. [-]
+        memory: Memory of one layout. [-]
+
+    Returns:
+        At most one sentence. [text]
+    """
+    resume, most = memory.resume, workload.search.memory_risk
+    if resume is None or resume.oom_probability <= most:
+        return ()
+    return (resume.words,)
 
 
 def _too_good(workload: Workload, predicted: Estimate) -> tuple[str, ...]:

@@ -162,7 +162,7 @@ def beside(first: RankedPlan, other: RankedPlan) -> Beside:
 def _plain(workload: Workload, *, robust: bool) -> RankedPlan | None:
     """The first layout of few axes and the framework's defaults that may run."""
     until = time.monotonic() + PLAIN_TIME
-    free = replace(workload, search=type(workload.search)())
+    free = replace(workload, search=workload.search.unlimited())
     for partial in plain_layouts(workload):
         if time.monotonic() > until:
             return None

@@ -45,7 +45,6 @@ from planner.specs.layouts.layout import (
     even_layers,
 )
 from planner.specs.layouts.recompute import BLOCK_KINDS, block_of
-from planner.specs.search import SearchSpec
 from planner.specs.table import StageCosts
 from planner.verify.legality import rule_violations
 
@@ -85,7 +84,7 @@ def predict(workload: Workload, partial: PartialLayout) -> RankedPlan:
         BadInputError: Cluster, model or framework rule out the layout, or the host is
             too small for its offload; says which numbers clash.
     """
-    workload = replace(workload, search=SearchSpec(space=workload.search.space))
+    workload = replace(workload, search=workload.search.unlimited())
     completed = _completed(workload, partial)
     priced = estimate(workload, completed.layout)
     refuse_host(workload, priced.memory)

@@ -13,6 +13,7 @@ from pydantic import (
     model_validator,
 )
 
+from planner.specs.answer.estimate import RESUME
 from planner.specs.layouts.axes import AXIS, NUMBERS
 from planner.specs.layouts.context import cp_family
 from planner.specs.layouts.formats import FORMAT_AXES, GradientFormat, ParameterFormat
@@ -81,6 +82,9 @@ class SearchSpec(BaseModel):
     space: Literal["default", "full"] = "default"
     memory_risk: float = Field(default=0.05, gt=0, lt=1, strict=True)
     """Most probability of running out of memory that a robust plan may have. [1]"""
+    memory_moments: Literal["training", "all"] = "training"
+    """Moments that a plan has to fit: those of training, or the resume from a
+    checkpoint, too."""
     gpus: IntLimit = None
     """GPUs that a layout may use, the others being idle; absent: all in service where
     some layout fills them."""
@@ -149,6 +153,17 @@ class SearchSpec(BaseModel):
         if value == ():
             raise ValueError("an empty list leaves nothing to choose from")
         return value
+
+    def binds(self, moment: str) -> bool:
+        """Tell if a plan has to fit a moment.
+
+        Args:
+            moment: Name of the moment. [text]
+
+        Returns:
+            False for the resume where training alone counts. [-]
+        """
+        return self.memory_moments == "all" or moment != RESUME
 
     def choices(self, setting: str) -> tuple[str, ...]:
         """Values of a setting that the user lists, in their order.
@@ -248,9 +263,15 @@ class SearchSpec(BaseModel):
         names = (kind, cp_family(kind))
         return any(self.allows_text("cp_kind", name) for name in names)
 
+    def unlimited(self) -> Self:
+        """The block without limits on the axes, and with those on memory."""
+        kept = {"space", "memory_risk", "memory_moments"}
+        return type(self)(**self.model_dump(include=kept))
+
     def limits(self) -> dict[str, object]:
         """Limits that the user set, by axis, without fields that widen the space."""
-        widening = {"space", "memory_risk", "offload", *SETTINGS, *FORMAT_AXES}
+        own = {"space", "memory_risk", "memory_moments", "offload"}
+        widening = {*own, *SETTINGS, *FORMAT_AXES}
         return self.model_dump(mode="json", exclude_none=True, exclude=widening)
 
 

@@ -181,10 +181,20 @@ def peak_blocks(prices: Prices) -> list[int]:
     return [
         max(
             _replay(chunks, order.short),
-            *idle_moments(prices.on(rank), chunks).values(),
+            *_binding(prices.on(rank), chunks),
         )
         for rank, (chunks, order) in enumerate(zip(ranks, orders, strict=True))
     ]
+
+
+def _binding(prices: Prices, chunks: Sequence[Sequence[Price]]) -> Iterator[int]:
+    """Memory of a rank at the moments beside the passes that a plan must fit. [block].
+
+    The resume is none of them where the search asks for training alone.
+    """
+    for name, held in idle_moments(prices, chunks).items():
+        if name != "resume load" or prices.workload.search.memory_moments == "all":
+            yield held
 
 
 def _replay(chunks: Sequence[Sequence[Price]], order: Sequence[Op]) -> int:

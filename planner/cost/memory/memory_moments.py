@@ -26,7 +26,7 @@ from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.parameters.rank_parameters import Owned
 from planner.cost.parameters.states import States, late_gradients, state_bytes
 from planner.cost.pricing import Pricing
-from planner.specs.answer.estimate import STEP
+from planner.specs.answer.estimate import RESUME, STEP
 from planner.specs.table import BLOCK, IdleMoment
 
 START = "start-up"
@@ -36,7 +36,6 @@ BACKWARD = "backward"
 BACKWARD_END = "end of backward"
 GATHER = "parameter gather"
 SAVE = "checkpoint save"
-RESUME = "resume load"
 STEP_MOMENTS = (STEADY, LOSS, BACKWARD, BACKWARD_END, STEP, GATHER)
 """Moments of every training step."""
 ORDER = (START, *STEP_MOMENTS, SAVE, RESUME)

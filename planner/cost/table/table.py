@@ -237,7 +237,7 @@ def fill_table(
     Returns:
         The table of integers.
     """
-    context = Context.of(workload, meshes)
+    context, binds = Context.of(workload, meshes), workload.search.binds
     data = replace(DataGroups.of(workload, meshes, context.links), timed=timed)
     owned = [layer_owned(workload, kind, meshes) for kind in workload.kinds]
     cells = [
@@ -278,7 +278,9 @@ def fill_table(
         scatter_every=scatter_every(workload, meshes),
         slowdown=workload.profile.step_factor * straggler_factor(workload, meshes),
         moments=moments,
-        idle=tuple(IdleColumns.of(moment, meshes) for moment in moments if timed),
+        idle=tuple(
+            IdleColumns.of(at, meshes) for at in moments if timed and binds(at.name)
+        ),
     )
 
 

@@ -47,6 +47,10 @@ RECIPE = Recipe(
     keeps_fp8=True,
     vocab_multiple=128,
     resume_copies=1.0,
+    resume_advice="Megatron-Bridge loads fp32 moments in place since its pull request "
+    "4936 (July 2026; --set stack.recipe.resume_copies=0 prices that), and "
+    "--no-load-optim starts the moments anew; --set search.memory_moments=all asks "
+    "for plans that resume, too",
     reduces_units=True,
     overlap_buffers=8,
     optimizer_kernel="fused-fp32",

@@ -36,7 +36,6 @@ from planner.search.stop import Stop
 from planner.specs.frameworks.switches import FULL
 from planner.specs.layouts.axes import ORDERS
 from planner.specs.layouts.offload import CATEGORIES, LEAST_ZERO
-from planner.specs.search import SearchSpec
 
 __all__ = ["Enumerator", "Space", "enumerate_space", "fills"]
 
@@ -202,7 +201,7 @@ class Enumerator:
 
     def _fills(self) -> bool:
         """Tell if some layout fills the fleet, whatever the user's limits."""
-        free = SearchSpec(space=self.workload.search.space)
+        free = self.workload.search.unlimited()
         return Enumerator(replace(self.workload, search=free)).fills()
 
     def fills(self) -> bool:

@@ -14,6 +14,7 @@ GAIN = 1.01
 Verdict = Literal["fits", "at-risk", "oom"]
 """Verdict of an interval on a capacity; see :meth:`Interval.verdict`."""
 STEP = "optimizer step"
+RESUME = "resume load"
 """Moment of a run at which all of a parameter's states are there."""
 
 
@@ -135,11 +136,26 @@ class MomentMemory(BaseModel):
 
 
 class StageMemory(MomentMemory):
-    """Memory of one pipeline rank at its fullest moment, and at all others. [GiB]."""
+    """Memory of one pipeline rank at its fullest moment, and at all others. [GiB].
+
+    The resume from a checkpoint is the fullest only where a job's limit counts it.
+    """
 
     stage: int
     moments: tuple[MomentMemory, ...] = ()
     """Every moment in the order of a run, the fullest among them."""
+
+    def at(self, name: str) -> "StageMemory":
+        """The rank at a moment of its own.
+
+        Args:
+            name: Name of the moment. [text]
+
+        Returns:
+            Memory at that moment; at the fullest where there is none. [GiB]
+        """
+        found = [moment for moment in self.moments if moment.moment == name]
+        return self.model_copy(update=dict(found[0])) if found else self
 
     @property
     def counted(self) -> float:
@@ -173,6 +189,30 @@ class HostMemory(BaseModel):
         return memory and (room is None or self.nvme_needed_gib <= room)
 
 
+class ResumeEstimate(BaseModel):
+    """Peak memory of a resume that needs more than training, and whether it fits."""
+
+    model_config = ConfigDict(frozen=True)
+
+    moment: str
+    peak_device_gib: Interval
+    oom_probability: float
+    """Probability that the resume does not fit. [1]"""
+    verdict: Verdict
+    advice: str = ""
+    """Releases and options that load with less; empty where none is known. [text]"""
+
+    @property
+    def words(self) -> str:
+        """Need and risk of the resume, and what avoids it. [text]."""
+        said = (
+            f"a resume from a checkpoint needs {self.peak_device_gib.value:.1f} GiB "
+            f"({self.moment}), more than training, and runs out of memory with "
+            f"{self.oom_probability:.0%}"
+        )
+        return f"{said}; {self.advice}" if self.advice else said
+
+
 class MemoryEstimate(BaseModel):
     """Peak memory over all ranks, and whether it fits. [GiB]."""
 
@@ -188,6 +228,10 @@ class MemoryEstimate(BaseModel):
     stages: tuple[StageMemory, ...]
     host: HostMemory | None = None
     """Memory of the host; none where nothing is kept there."""
+    resume: ResumeEstimate | None = Field(
+        default=None, exclude_if=lambda found: found is None
+    )
+    """The resume from a checkpoint; absent where it needs no more than training."""
 
 
 class PaddingEstimate(BaseModel):

@@ -1,7 +1,6 @@
 """A training framework: its limits, its memory recipe and its time profile.
 
-A framework is a value of these types; cost and search receive it and never
-learn its name.
+A framework is a value of these types; cost and search never learn its name.
 """
 
 from collections.abc import Mapping
@@ -102,14 +101,15 @@ class Recipe:
     loss: LossForm = "hf"
     """Form of the replayed loss. [text]"""
     optimizer_kernel: OptimizerKernel = "fused"
-    """Kernels of Adam: one kernel, one that takes fp32 moments alone, list operations
-    over all tensors, or a loop; 2.0 is PyTorch's release with a list more."""
+    """Kernels of Adam, for all tensors or in a loop; 2.0: PyTorch, with a list more."""
     step_gradient_bytes: float = 0.0
     """Copy of a rank's gradients that its optimizer step makes, per parameter. [B]"""
     gathers_in_place: bool = True
     """ZeRO-1 and 2 gather parameters into the room that they are used from."""
     resume_copies: float = 0.0
     """Copies of the optimizer's moments on the GPU while they are loaded. [1]"""
+    resume_advice: str = ""
+    """Releases and options that load without the copies. [text]"""
     checkpoint: CheckpointForm = "shards"
     """Form that ZeRO-3 writes: shards, or units or the model made whole on the GPU."""
     whole_embedding_gradient: bool = False

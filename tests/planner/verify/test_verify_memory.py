@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from planner.schedules import SCHEDULES, V_SHAPED, peaks, placement
 from planner.specs.layouts.layout import Layout
+from planner.specs.search import SearchSpec
 from planner.verify import memory
 from planner.verify.idle import Idle
 from planner.verify.memory import peak_blocks
@@ -33,7 +34,11 @@ def prices(shape: dict[str, Any], stages: list[list[tuple[int, ...]]]) -> Any:
     ]
     none = SimpleNamespace(saved=0)
     plan = SimpleNamespace(
-        layout=Layout(**shape), stages=held, embedding=none, head=none
+        workload=SimpleNamespace(search=SearchSpec()),
+        layout=Layout(**shape),
+        stages=held,
+        embedding=none,
+        head=none,
     )
     plan.on = lambda _rank: plan
     return plan

@@ -50,6 +50,7 @@ def changed(workload: Any, habits: dict[str, Any], training: dict[str, Any]) -> 
     recipe = replace(workload.framework.recipe, **habits)
     return replace(
         workload,
+        search=workload.search.model_copy(update={"memory_moments": "all"}),
         framework=replace(workload.framework, recipe=recipe),
         training=workload.training.model_copy(update=training),
     )
