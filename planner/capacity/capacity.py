@@ -29,6 +29,7 @@ from planner.job.variants import variants
 from planner.models import Architecture
 from planner.planning.sanity import resume_doubts
 from planner.prediction.predict import complete
+from planner.prediction.ran import ran_memory
 from planner.prediction.refusals import refuse_host
 from planner.specs.answer.estimate import MemoryEstimate
 from planner.specs.answer.memory import (
@@ -72,6 +73,8 @@ def training_memory(
     pricing = Pricing.of(workload, layout)
     memory = weigh(pricing, layout)
     refuse_host(pricing, memory)
+    if given.ran:
+        memory = ran_memory(pricing, layout, memory)
     methods = method_answers(pricing, None if chosen else layout)
     return TrainingMemory(
         gpus=layout.gpus,

@@ -186,6 +186,17 @@ class Source:
     hardware: Hardware = None
     calibration: Calibration = None
 
+    def assigning(self, assignment: str) -> "Source":
+        """The options with one more `--set`.
+
+        Args:
+            assignment: `a.b.c=value`. [text]
+
+        Returns:
+            Other options. [-]
+        """
+        return replace(self, assignments=[*(self.assignments or []), assignment])
+
     def read(self) -> Given:
         """Read the job from the file, from stdin or from the line.
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from planner.cost.memory.buffers import device_bytes
-from planner.cost.memory.chance import chance
+from planner.cost.memory.chance import chance, times
 from planner.cost.memory.recompute_modules import core_share
 from planner.cost.pricing import Pricing
 from planner.cost.routing import assumed_routing
@@ -253,9 +253,29 @@ def oom_probability(workload: Pricing, stages: Sequence[StageMemory]) -> float:
 
 def _oom_probability(workload: Pricing, stage: StageMemory) -> float:
     """Probability that a rank needs more than its GPU has, caches given back. [1]."""
+    return chance(workload, _needed(workload, stage), stage.counted * GIB)
+
+
+def _needed(workload: Pricing, stage: StageMemory) -> float:
+    """Memory of a rank, caches given back. [B]."""
     fixed = stage.communication + stage.context
-    needed = stage.allocated / workload.profile.packing + fixed
-    return chance(workload, needed * GIB, stage.counted * GIB)
+    return (stage.allocated / workload.profile.packing + fixed) * GIB
+
+
+def times_fitting(workload: Pricing, stages: Sequence[StageMemory]) -> float:
+    """Multiple of the uncertain memory that every rank has room for.
+
+    Args:
+        workload: The job under the plan's layout. [-]
+        stages: Memory of each rank. [-]
+
+    Returns:
+        Of the fullest rank; 0 where the counted states alone are too much. [1]
+    """
+    return min(
+        times(workload, _needed(workload, stage), stage.counted * GIB)
+        for stage in stages
+    )
 
 
 def _device_interval(
@@ -266,7 +286,7 @@ def _device_interval(
     Parameters times bytes are counted: no band changes them.
     """
     fixed = (stage.communication + stage.context) * GIB
-    band, known = workload.uncertainty.memory, stage.counted * GIB
+    band, known = workload.uncertainty.device, stage.counted * GIB
     low, high = (
         device_bytes(
             workload, stage.allocated * GIB, fixed, scale, cached=cached, known=known

@@ -18,7 +18,7 @@ from planner.explanation.safe import safe_choice
 from planner.job.case import Case
 from planner.job.variants import variants, with_settings
 from planner.planning.optimize import optimize
-from planner.prediction.predict import predict
+from planner.prediction.ran import predicted
 from planner.specs.answer.explanation import Explained, Judgement, Limit, Need
 from planner.specs.answer.result import RankedPlan, Result
 from planner.specs.layouts.layout import PartialLayout
@@ -187,7 +187,7 @@ def _judged(
     best: RankedPlan | None = fastest
     own = case.assigned(("search.method=null", "search.optimizer=null"))
     (workload,) = own.workloads
-    plan = predict(workload, given)
+    plan = predicted(workload, given)
     if fastest.settings:
         best = next(
             iter(optimize([workload], top=1, time_limit=clock.share(3)).plans), None

@@ -209,6 +209,7 @@ def uncertainty(
         allocated=allocated,
         reserved=reserved,
         within=known.time.within,
+        alike=1 - known.memory.within**2,
         why=_why(known.time, keys, arch, borrowed=borrowed),
     )
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from math import inf
 
 from pydantic import ValidationError
 
@@ -116,9 +117,14 @@ def with_settings(workload: AnyWorkload, settings: Mapping[str, object]) -> AnyW
 
 
 def _under(workload: AnyWorkload, training: TrainingSpec) -> AnyWorkload:
-    """The job with another training block, and the layers frozen that it freezes."""
-    model = frozen_model(training, workload.model)
-    return replace(workload, training=training, model=model)
+    """The job with another training block, and the layers frozen that it freezes.
+
+    A layout that ran under one training block says nothing of memory under another.
+    """
+    model, bands = frozen_model(training, workload.model), workload.uncertainty
+    if training != workload.training:
+        bands = bands.model_copy(update={"ran_within": inf})
+    return replace(workload, training=training, model=model, uncertainty=bands)
 
 
 def _offloads(workload: Workload, training: TrainingSpec) -> Iterator[Offload]:

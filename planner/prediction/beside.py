@@ -11,6 +11,7 @@ from planner.job.loading import Job
 from planner.planning.difference import changed_terms
 from planner.planning.reasons import why_slower
 from planner.prediction.predict import predict
+from planner.prediction.ran import predicted
 from planner.specs.answer.estimate import Estimate
 from planner.specs.answer.result import Objective, RankedPlan, Result
 from planner.specs.answer.yours import Beside, Yours
@@ -21,6 +22,8 @@ from planner.verify.legality import rule_violations
 
 PLAIN_TIME = 2.0
 """Most time to look for the plain layout. [s]"""
+CERTAIN = 0.999999
+"""Risk that no prediction of memory exceeds. [1]"""
 
 
 def with_yours(job: Job, found: Result, *, robust: bool) -> Result:
@@ -28,7 +31,7 @@ def with_yours(job: Job, found: Result, *, robust: bool) -> Result:
 
     The layout stands first where it is faster than the first plan, so that the answer
     is never worse. A layout that breaks a rule or a limit of the search, or that does
-    not fit, is told in a warning and left out.
+    not fit, is priced and ranked all the same, with the reason why it is no answer.
 
     Args:
         job: The job. [-]
@@ -36,38 +39,75 @@ def with_yours(job: Job, found: Result, *, robust: bool) -> Result:
         robust: True where the risk of running out of memory is limited. [-]
 
     Returns:
-        The answer, with both layouts beside it; unchanged where the spec has none, or
-        where the objective is not throughput. [-]
+        The answer, with both layouts beside it; unchanged where the spec has none. [-]
     """
     given = job.spec.layout
-    if not given.given() or found.objective.name != "throughput":
+    if not given.given():
         return found
     workload = job.workload_of(next(iter(found.plans), None))
     try:
-        yours = predict(workload, given)
-        reason = _refused(workload, yours, robust=robust)
+        yours = predicted(workload, given)
     except BadInputError as error:
-        yours, reason = None, str(error)
-    if reason or yours is None:
-        said = f"the layout of the spec is left out of the race: {reason}"
-        return found.model_copy(update={"warnings": (*found.warnings, said)})
-    raced = _raced(found, yours, workload)
-    first = raced.plans[0]
-    plain = _plain(workload, robust=robust)
+        told = Yours(given=None, plain=None, is_answer=False, refused=str(error))
+        return _with(found, told)
+    if given.ran:
+        found = _with_risk_of(found, yours)
+    refused = _refused(workload, yours, robust=robust, ran=bool(given.ran))
+    refused = refused or _unraced(found)
+    raced = found if refused else _raced(found, yours, workload)
+    first = next(iter(raced.plans), yours)
+    plain = None if _unraced(found) else _plain(workload, robust=robust)
     told = Yours(
         given=beside(first, yours),
         plain=None if plain is None else beside(first, plain),
-        is_answer=first.layout == yours.layout,
+        is_answer=not refused and first.layout == yours.layout,
+        refused=refused,
+        position=_position(found, yours),
+        ran=bool(given.ran),
     )
-    return raced.model_copy(update={"yours": told})
+    return _with(raced, told)
 
 
-def _refused(workload: Workload, plan: RankedPlan, *, robust: bool) -> str:
+def _with(found: Result, told: Yours) -> Result:
+    """The answer with the spec's layout, and a warning where it cannot be chosen."""
+    said = (f"the layout of the spec is not chosen: {told.refused}",)
+    warnings = (*found.warnings, *(said if told.refused else ()))
+    return found.model_copy(update={"yours": told, "warnings": warnings})
+
+
+def _with_risk_of(found: Result, yours: RankedPlan) -> Result:
+    """The answer with the price of a layout that ran, where the search found it."""
+    its = {"estimate": yours.estimate}
+    plans = tuple(
+        one.model_copy(update=its) if one.layout == yours.layout else one
+        for one in found.plans
+    )
+    return found.model_copy(update={"plans": plans})
+
+
+def _unraced(found: Result) -> str:
+    """Reason why no layout joins a search for another objective; else empty."""
+    name = found.objective.name
+    return "" if name == "throughput" else f"it is ranked by its step, not by {name}"
+
+
+def _position(found: Result, yours: RankedPlan) -> int:
+    """Place of a layout among the listed plans, by step. [1]."""
+    step = yours.estimate.step_time_s.value
+    faster = [one for one in found.plans if one.estimate.step_time_s.value < step]
+    return 1 + len(faster)
+
+
+def _refused(
+    workload: Workload, plan: RankedPlan, *, robust: bool, ran: bool = False
+) -> str:
     """Reason why a layout may not be the answer; empty where it may."""
     layout, its = plan.layout, plan.estimate
     reasons = rule_violations(workload, layout)
     if reason := next(iter(reasons), _unfit(workload, its, robust=robust)):
         return reason
+    if ran:  # no limit on predicted memory binds what is known to fit
+        workload = replace(workload, risk=CERTAIN)
     objections = violations(
         workload,
         layout,

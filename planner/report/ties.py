@@ -176,12 +176,21 @@ def yours_sentences(result: Result) -> tuple[str, ...]:
         A sentence each; none where the spec has no layout. [text]
     """
     told = result.yours
-    if told is None:
+    if told is None or told.given is None:
         return ()
-    step = result.plans[0].estimate.step_time_s.value
+    step = (result.plans[0] if result.plans else told.given).estimate.step_time_s.value
     pairs = (("Yours", told.given), ("The plain layout", told.plain))
     said = tuple(_sentence(name, its, step) for name, its in pairs if its is not None)
-    return ("Yours is the answer.", *said[1:]) if told.is_answer else said
+    if told.is_answer:
+        return ("Yours is the answer.", *said[1:])
+    memory = told.given.estimate.memory
+    risk, step_s = memory.oom_probability or 0.0, told.given.estimate.step_time_s.value
+    return (
+        f"Yours takes {step_s:.3g} s a step, place {told.position} by step, and runs "
+        f"out of memory with {risk:.0%}.",
+        *((f"It is not chosen: {told.refused}.",) if told.refused else ()),
+        *said,
+    )
 
 
 def _sentence(name: str, its: Beside, step_s: float) -> str:

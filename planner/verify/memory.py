@@ -108,7 +108,7 @@ def oom_chance(prices: Prices, beside: Beside, peak: int, counted: int) -> float
     if room <= states:
         return 1.0
     rest = packed + beside.fixed - states
-    return workload.uncertainty.memory.beyond((room - states) / rest)
+    return workload.uncertainty.beyond((room - states) / rest)
 
 
 def counted_blocks(prices: Prices) -> list[int]:

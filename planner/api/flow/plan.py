@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from planner.api.flow.contradictions import refuse_contradiction
@@ -16,6 +16,7 @@ from planner.planning.objectives.aimed import optimize_for
 from planner.planning.optimize import Progress
 from planner.planning.scope import with_scope
 from planner.prediction.beside import with_yours
+from planner.prediction.ran import with_ran
 from planner.report.charts.search import SearchState
 from planner.report.heading import heading
 from planner.search.stop import Stop
@@ -118,7 +119,7 @@ def phases_to_plan(job: Job) -> tuple[Phase, ...]:
     Raises:
         BadInputError: A phase cannot be resolved, or no layout of it is legal.
     """
-    phases = phases_of(job)
+    phases = tuple(replace(phase, job=with_ran(phase.job)) for phase in phases_of(job))
     for phase in phases:
         refuse_contradiction(phase.job)
     return phases

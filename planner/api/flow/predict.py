@@ -8,7 +8,7 @@ from planner.economics.phases import Phase, phases_of, run_of_plans
 from planner.job.loading import Job, workload_for
 from planner.job.resolve import about
 from planner.planning.sanity import doubts
-from planner.prediction.predict import predict
+from planner.prediction.ran import predicted
 from planner.report.heading import heading
 from planner.specs.answer.prediction import PhasePrediction, Prediction
 from planner.specs.answer.result import RankedPlan
@@ -137,4 +137,4 @@ def _price(job: Job, given: PartialLayout) -> RankedPlan:
     """The layout, completed and priced under the job's one framework."""
     workload = workload_for(job, given)
     with about(job.file):
-        return predict(workload, given)
+        return predicted(workload, given)

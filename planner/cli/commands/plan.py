@@ -67,6 +67,14 @@ Out = Annotated[
         show_default=False,
     ),
 ]
+Ran = Annotated[
+    bool,
+    typer.Option(
+        "--ran",
+        help="The layout of the spec ran: its memory fits, and that of layouts like it "
+        "is the better known. The same as --set layout.ran=true.",
+    ),
+]
 
 TIME_LIMIT = 120.0
 """Most time of a search that gives no other limit. [s]"""
@@ -92,6 +100,7 @@ def plan(
     quiet: Quiet = False,
     out: Out = None,
     fail_on: Failing = None,
+    ran: Ran = False,
 ) -> None:
     """Search the layouts of a job and print the best, why it won and the proof.
 
@@ -113,6 +122,7 @@ def plan(
         out: Folder for plan.json and launch files; a later phase's plan is
             plan-NAME.json. [-]
         fail_on: Risk that makes the exit code 3, without launch files. [text]
+        ran: True where the layout of the spec ran. [-]
 
     Raises:
         BadInputError: The limits leave no legal layout.
@@ -126,7 +136,7 @@ def plan(
     if out is not None:
         check_new(out)
     check_writable(json=json_to, report=report_to, trace=trace_to, save=source.save)
-    asked = source.read()
+    asked = (source.assigning("layout.ran=true") if ran else source).read()
     phases = phases_to_plan(asked.job())
     if out is not None:
         _require_written(phases)

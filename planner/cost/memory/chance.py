@@ -15,6 +15,8 @@ on blocks again::
 The room is the capacity without what a plan has to leave free.
 """
 
+from math import inf
+
 from planner.cost.workload import Workload
 
 
@@ -29,7 +31,7 @@ def multiple(workload: Workload) -> float:
     """
     if workload.risk is None:
         return 1.0
-    return workload.uncertainty.memory.exceeded(workload.risk)
+    return workload.uncertainty.exceeded(workload.risk)
 
 
 def spared_share(workload: Workload) -> float:
@@ -55,8 +57,21 @@ def chance(workload: Workload, needed: float, known: float) -> float:
     Returns:
         Between 0 and 1. [1]
     """
-    room = workload.room - known
+    return workload.uncertainty.beyond(times(workload, needed, known))
+
+
+def times(workload: Workload, needed: float, known: float) -> float:
+    """Multiple of the uncertain memory of a rank that its GPU has room for.
+
+    Args:
+        workload: The job. [-]
+        needed: Predicted memory, the allocator's caches given back. [B]
+        known: Part of the memory that is counted. [B]
+
+    Returns:
+        ``(room - K) / (M - K)``; 0 where what is counted is too much. [1]
+    """
+    room, rest = workload.room - known, needed - known
     if room <= 0:
-        return 1.0
-    rest = needed - known
-    return workload.uncertainty.memory.beyond(room / rest) if rest > 0 else 0.0
+        return 0.0
+    return room / rest if rest > 0 else inf

@@ -37,7 +37,7 @@ from planner.report.pages.parts import (
 from planner.report.pages.sheets import Sheet
 from planner.report.screen import planless, verdict
 from planner.report.text import certificate
-from planner.report.ties import bought, free_rows, tie_sentences
+from planner.report.ties import bought, free_rows, tie_sentences, yours_sentences
 from planner.specs.answer.explanation import FrontPoint
 from planner.specs.answer.result import RankedPlan, Result, Tie
 from planner.specs.layouts.layout_text import (
@@ -95,6 +95,7 @@ def plan_page(
             _search(result, extras),
             *_others(result),
             *_listed(result.plans),
+            *_yours(result),
             assumptions_section(workload, best, result.warnings),
         ],
     )
@@ -136,8 +137,18 @@ def _empty(result: Result, title: Heading, extras: Extras) -> Page:
         answer=planless(title, result),
         lead="`planner explain` says which limits clash and what would help.",
         tiles=[_proof(result)],
-        sections=[*([why] if reasons else []), _search(result, extras)],
+        sections=[
+            *([why] if reasons else []),
+            *_yours(result),
+            _search(result, extras),
+        ],
     )
+
+
+def _yours(result: Result) -> Iterator[Section]:
+    """The spec's layout: its place, its risk and what differs."""
+    if told := yours_sentences(result):
+        yield Section("yours", "Your layout", [Notes(told)])
 
 
 def _fronts(extras: Extras) -> Iterator[Section]:

@@ -114,8 +114,8 @@ def _of_search(result: Result) -> Iterator[Part]:
         yield Part("More risk", tuple((each,) for each in options))
     if free := free_words(result):
         yield Part("More free", ((free,),))
-    if result.yours is not None:
-        yield Part("Yours", yours_rows(result), YOURS)
+    if rows := yours_rows(result):
+        yield Part("Yours", rows, YOURS)
     if reasons := result.explanation.infeasible:
         yield Part("Why", dashed(reasons))
     yield Part("Proof", ((proof_words(result),),))

@@ -25,15 +25,21 @@ def yours_rows(result: Result) -> tuple[tuple[str, ...], ...]:
         result: Answer of a search, with the spec's layout beside it. [-]
 
     Returns:
-        A row of `YOURS` each; yours alone where it is the answer. [text]
+        A row of `YOURS` each; yours alone where it is the answer, or where there is
+        none; no row where it cannot be priced. [text]
     """
     told = result.yours
-    assert told is not None
+    if told is None or told.given is None:
+        return ()
+    if not result.plans:
+        its = told.given.estimate
+        return (("yours, not chosen", *_figures(its, ""), "-"),)
     ours = result.plans[0].estimate
     name = "yours, the answer" if told.is_answer else "ours"
     rows: list[tuple[str, ...]] = [(name, *_figures(ours, ""), "-")]
     if not told.is_answer:
-        rows.append(_row("yours", told.given, ours))
+        name = "yours, not chosen" if told.refused else "yours"
+        rows.append(_row(name, told.given, ours))
     if told.plain is not None:
         rows.append(_row("plain", told.plain, ours))
     return tuple(rows)

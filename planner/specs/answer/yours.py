@@ -35,11 +35,18 @@ class Yours(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    given: Beside
-    """The spec's layout, completed."""
+    given: Beside | None
+    """The spec's layout, completed, beside the first plan, or beside itself where there
+    is none; none where it cannot be priced."""
     plain: Beside | None
     """The simplest layout: the first of the framework's defaults that fits; none where
     none was found."""
     is_answer: bool
     """True where no plan of the search was faster than the spec's layout, which then
     stands first."""
+    refused: str = ""
+    """Reason why the spec's layout may not be the answer; empty where it may. [text]"""
+    position: int | None = None
+    """Its place among the listed plans by step, 1 where none is faster. [1]"""
+    ran: bool = False
+    """True where the spec says that its layout ran, which is its risk of 0."""

@@ -235,6 +235,8 @@ class PartialLayout(BaseModel):
     """One kind for every layer; a short form of the entries of ``stages``."""
     stages: tuple[Stage, ...] | Literal["even"] | None = None
     pools: tuple[PoolStages, ...] = ()
+    ran: bool | None = None
+    """True of a layout that ran on this machine: evidence that its memory fits."""
 
     @model_validator(mode="after")
     def _stages_can_be_listed(self) -> Self:
@@ -242,11 +244,13 @@ class PartialLayout(BaseModel):
         return self
 
     def given(self) -> dict[str, object]:
-        """Fields that the user set, by name."""
+        """Fields that the user set, by name; whether it ran is none of them."""
         return {
             name: value
             for name in type(self).model_fields
-            if (value := getattr(self, name)) is not None and value != ()
+            if (value := getattr(self, name)) is not None
+            and value != ()
+            and name != "ran"
         }
 
 

@@ -87,7 +87,7 @@ def test_a_search_that_found_nothing_answers_with_yours(
 @pytest.mark.parametrize(
     ("layout", "said"),
     [
-        ({"tp": 3}, "left out of the race"),
+        ({"tp": 3}, "tp 3"),
         ({"tp": 2, "micro_batch": 16, "recompute": "none"}, "it does not fit"),
         ({"tp": 2, "pp": 2}, "the search block limits pp to 1"),
     ],
@@ -96,9 +96,10 @@ def test_a_layout_that_may_not_run_is_told_in_a_line(
     layout: dict[str, Any], said: str
 ) -> None:
     found = planner.plan({**JOB, "layout": layout}, top=1)
-    assert found.yours is None
-    (warning,) = [each for each in found.warnings if "left out of the race" in each]
-    assert said in warning
+    assert found.yours is not None
+    assert said in found.yours.refused
+    assert (found.yours.given is None) == ("tp 3" in said)
+    (warning,) = [each for each in found.warnings if found.yours.refused in each]
     assert "\n" not in warning
 
 
