@@ -103,11 +103,11 @@ def _scans(workload: Workload, layout: Layout) -> Sentences:
     for kind in workload.kinds:
         if not isinstance(kind.attention, ScanBlock) or ranks == 1:
             continue
-        heads = kind.attention.heads
         if not workload.framework.limits.splits_scans:
             yield f"{name} splits no scan over tp * cp = {ranks}, as {kind.name} has"
-        elif heads % ranks:
-            yield f"tp * cp = {ranks} does not divide the {heads} heads of {kind.name}"
+        elif not kind.attention.shared_out(layout.tp, layout.cp):
+            heads = kind.attention.heads
+            yield f"tp * cp = {ranks} cannot share out the {heads} heads of {kind.name}"
 
 
 def _batch(workload: Workload, layout: Layout) -> Sentences:

@@ -6,7 +6,7 @@ import numpy as np
 
 from planner.cost.kernels import ELEMENT, NARROW, is_unfused
 from planner.cost.memory.attention_columns import key_share, repeated_columns
-from planner.cost.memory.context_buffers import context_buffers
+from planner.cost.memory.context_buffers import context_buffers, repeated_width
 from planner.cost.memory.dispatched_bytes import dispatched_bytes
 from planner.cost.memory.eager_bytes import replayed_block
 from planner.cost.memory.recompute_modules import (
@@ -174,8 +174,9 @@ def _tensor_bytes(
     """Bytes of one saved tensor on a rank, all of the tensor. [B]."""
     width = tensor.width * _element(workload, layer, tensor, kind)
     width += copied_bytes(workload, layer, tensor.name)
+    again = (tensor.name == "scan_input") * repeated_width(layer, meshes)
     copies = np.where(meshes.tp > 1, _readers(workload, layer, tensor.name), 1)
-    return width * copies * _share(workload, tensor, kind, meshes)
+    return (width + ELEMENT * again) * copies * _share(workload, tensor, kind, meshes)
 
 
 def _readers(workload: Pricing, layer: LayerKind, tensor: str) -> int:
@@ -333,6 +334,7 @@ def _counted_transient(
     again = 0.0 if kind.rebuilds_layer else lost * scores
     pair = 2 * ELEMENT * layer.attention.heads * workload.training.longest_row
     keys = context_buffers(layer, meshes, repeated=workload.recipe.cp_repeats_kv)
+    keys = keys + ELEMENT * repeated_width(layer, meshes)
     beside = again + pair * (scores > 0) + keys
     attention = (ELEMENT * width + fused + beside) * local / meshes.tp
     again_bytes = _rebuilt_bytes(workload, layer, kind, meshes)

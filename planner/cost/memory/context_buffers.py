@@ -61,6 +61,20 @@ def dealt_width(layer: LayerKind, meshes: Meshes) -> Floats:
     return queries + out + key_width(layer, meshes)
 
 
+def repeated_width(layer: LayerKind, meshes: Meshes) -> Floats:
+    """Columns of a scan's inputs that context ranks repeat; 0 of other layers.
+
+    Args:
+        layer: Kind of layer. [-]
+        meshes: Any meshes. [-]
+
+    Returns:
+        Columns over all tensor and context ranks. [1], shape (meshes,)
+    """
+    block, ranks = layer.attention, np.asarray(meshes.tp * meshes.cp, dtype=float)
+    return block.repeated_width(ranks) if isinstance(block, ScanBlock) else 0.0 * ranks
+
+
 def context_buffers(
     layer: LayerKind, meshes: Meshes, *, repeated: bool = False
 ) -> Floats:
@@ -81,7 +95,7 @@ def context_buffers(
     """
     if isinstance(layer.attention, ScanBlock):
         block = layer.attention
-        columns = float(block.inner_width + block.out_width)
+        columns = block.inner_width + block.out_width + repeated_width(layer, meshes)
         return np.where(meshes.cp > 1, DEAL_BUFFERS * ELEMENT * columns, 0.0)
     ranks = meshes.cp / meshes.ulysses
     kept = np.zeros(len(meshes))

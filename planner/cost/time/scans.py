@@ -31,9 +31,13 @@ def scan_times(context: Context, block: ScanBlock) -> tuple[Floats, Floats]:
     workload, rate = context.workload, rate_of(context.workload, block)
     span = context.rows.span
     work = block.core_flops(block.attended(workload.training.span, causal=False))
+    # Every rank multiplies the keys and queries of a repeated group again.
+    ranks = np.asarray(context.meshes.tp * context.meshes.cp, dtype=float)
+    again = block.attended(workload.training.span, causal=False)
+    whole = work + again * block.repeated_width(ranks)
     share = context.local / context.meshes.tp
     launch = rate.launch * workload.profile.latency
-    forward = work * share / rate.flops + rate.step * span + launch
+    forward = whole * share / rate.flops + rate.step * span + launch
     return forward, rate.backward * forward
 
 
@@ -86,7 +90,8 @@ def dealt_times(context: Context, block: ScanBlock) -> tuple[Floats, Floats]:
     """
     local = ELEMENT * context.local / context.meshes.tp
     time = np.zeros(len(context.meshes))
-    for columns in (block.inner_width, block.out_width):
+    ranks = np.asarray(context.meshes.tp * context.meshes.cp, dtype=float)
+    for columns in (block.inner_width + block.repeated_width(ranks), block.out_width):
         for group in (context.ulysses, context.ring):
             time = time + wire.all_to_all_time(context.links, columns * local, group)
     return time, time

@@ -178,11 +178,11 @@ def scan_rule(workload: Workload, tp: int, cp: int) -> bool:
     cores = [kind.attention for kind in workload.kinds]
     if cp > 1 and not all(core.splits_sequence for core in cores):
         return True
-    heads = [core.heads for core in cores if isinstance(core, ScanBlock)]
-    if not heads or tp * cp == 1:
+    scans = [core for core in cores if isinstance(core, ScanBlock)]
+    if not scans or tp * cp == 1:
         return False
     splits = workload.framework.limits.splits_scans
-    return not splits or any(count % (tp * cp) for count in heads)
+    return not (splits and all(scan.shared_out(tp, cp) for scan in scans))
 
 
 def heads_divide(workload: Workload, tp: int, inner: int) -> bool:

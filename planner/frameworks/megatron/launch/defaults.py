@@ -59,9 +59,6 @@ def unpriced(its: Given) -> Iterator[Unknown]:
         yield Unknown("--recompute-num-layers", each, why)
     if its.get("fp8") and its.get("fp8_recipe") == "custom":
         yield Unknown("--fp8-recipe", "custom", NOT_PRICED)
-    kernel = str(its.get("attention_backend", "auto"))
-    if kernel in ("unfused", "local"):
-        yield Unknown("--attention-backend", kernel, NOT_PRICED)
     yield from _experts(its)
 
 

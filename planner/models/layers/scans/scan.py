@@ -2,11 +2,16 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from planner.models.layers.attention import AttentionBlock
 from planner.models.layers.parts import Gemm, SavedTensor
 
+Ranks = TypeVar("Ranks", float, npt.NDArray[np.float64])
+"""A number of ranks, or a column of numbers. [1]"""
 Scan = Literal["gated-delta", "kimi-delta", "lightning", "mamba2", "selective"]
 """Scans that kernels are measured for, or borrow a rate. [text]"""
 
@@ -43,6 +48,29 @@ class ScanBlock(AttentionBlock):
     @abstractmethod
     def state_width(self) -> int:
         """Numbers of the state of one sequence. [1]."""
+
+    def shared_out(self, tp: int, cp: int) -> bool:
+        """Tell if tensor and context ranks can share out the heads.
+
+        Args:
+            tp: Tensor ranks. [1]
+            cp: Context ranks. [1]
+
+        Returns:
+            True where every rank gets whole groups of heads.
+        """
+        return self.heads % (tp * cp) == 0
+
+    def repeated_width(self, ranks: Ranks) -> Ranks:
+        """Columns of the inputs that ranks hold once more than there are.
+
+        Args:
+            ranks: Tensor ranks times context ranks. [1]
+
+        Returns:
+            Columns, over all ranks. [1]
+        """
+        return 0 * ranks
 
     @property
     def backward_width(self) -> float:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from planner.models.layers.parts import Gemm, SavedTensor
-from planner.models.layers.scans.scan import Scan, ScanBlock
+from planner.models.layers.scans.scan import Ranks, Scan, ScanBlock
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,40 @@ class StateSpace(ScanBlock):
             Groups. [1]
         """
         return self.groups
+
+    def shared_out(self, tp: int, cp: int) -> bool:
+        """Tell if tensor and context ranks can share out the heads.
+
+        Tensor ranks get whole groups. Context ranks get whole heads; a group whose
+        heads lie on several of them is repeated there.
+
+        Args:
+            tp: Tensor ranks. [1]
+            cp: Context ranks. [1]
+
+        Returns:
+            True where heads divide, and groups or their repeats, too.
+
+        References:
+            Megatron-LM core_v0.16.1, megatron/core/ssm/mamba_mixer.py and
+            mamba_context_parallel.py.
+        """
+        if self.groups % tp or self.state_heads % (tp * cp):
+            return False
+        local = self.groups // tp
+        return local % cp == 0 or cp % local == 0
+
+    def repeated_width(self, ranks: Ranks) -> Ranks:
+        """Columns of keys and queries that are repeated: 2 N (max(g, r) - g).
+
+        Args:
+            ranks: Tensor ranks times context ranks, r. [1]
+
+        Returns:
+            Columns, over all ranks. [1]
+        """
+        extra = ranks - self.groups
+        return self.state * (extra + abs(extra))
 
     @property
     def out_width(self) -> int:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from planner.cost.pricing import Pricing
-from planner.models.layers.blocks import Mlp, Moe, ScanBlock
+from planner.models.layers.blocks import Mlp, Moe, ScanBlock, StateSpace
 from planner.specs.layouts.context import CP_KINDS, PLAIN
 from planner.specs.search import SearchSpec
 
@@ -181,7 +181,16 @@ def scans_are_whole(job: Pricing, m: Mesh) -> bool:
     if m.tp * m.cp == 1 or not scans:
         return True
     splits = job.framework.limits.splits_scans
-    return splits and all(scan.heads % (m.tp * m.cp) == 0 for scan in scans)
+    return splits and all(scan_is_whole(scan, m) for scan in scans)
+
+
+def scan_is_whole(scan: ScanBlock, m: Mesh) -> bool:
+    """Every rank gets whole groups of heads, or whole heads of one group."""
+    if not isinstance(scan, StateSpace):
+        return scan.heads % (m.tp * m.cp) == 0
+    local, rest = divmod(scan.groups, m.tp)
+    whole = scan.state_heads % (m.tp * m.cp) == 0 and not rest
+    return whole and (local % m.cp == 0 or m.cp % local == 0)
 
 
 def cp_kinds_of(_: Pricing, m: Mesh) -> list[int]:
