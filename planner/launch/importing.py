@@ -25,9 +25,16 @@ from planner.job.one_line import fleet_of
 from planner.job.one_line.models import known_model, model_named
 from planner.job.resolve import about
 from planner.launch.brief import Reading
+from planner.launch.launchers import slurm, torchrun
 from planner.launch.other_tools.recognise import refuse_others
 from planner.launch.registry import TARGETS
-from planner.launch.shell import with_variables
+from planner.launch.shell.runs import (
+    DATA,
+    Alternative,
+    alternatives,
+    refuse_alternatives,
+)
+from planner.launch.shell.values import UnsetError
 from planner.launch.sizes import refuse_other_model
 from planner.launch.target import Files, Target
 from planner.launch.text.nodes import NODES, PLACE, pools_of, ranks_of
@@ -36,8 +43,6 @@ from planner.specs.layouts.axes import MESH
 from planner.specs.reading.escape import comment, yaml_text
 from planner.specs.reading.read import assigned, given_twice, user_text
 
-DATA = ("json", "md", "py", "toml", "yaml", "yml")
-"""Endings of files that no shell reads. [text]"""
 DEEPEST = 4
 """Files that name each other in a row. [1]"""
 LARGEST = 1 << 20
@@ -93,6 +98,8 @@ def read_launch(
     nodes = texts.pop(NODES, "")
     given = {**ranks_of(nodes), **variables}
     files = {file: _with(given, file, text) for file, text in texts.items()}
+    if nodes:
+        files[PLACE] = ""
     reading = _followed(files, name, paths, given)
     pools = pools_of(nodes, int(str(reading.layout.get("pp", 1))))
     layout = {**reading.layout, **({"pools": pools} if pools else {})}
@@ -108,7 +115,7 @@ def _followed(
     """Read files, and the files that their settings name, where these lie near."""
     where = ", ".join(map(str, paths))
     for _ in range(DEEPEST):
-        reading = read_texts(files, name, where)
+        reading = read_texts(files, name, where, given)
         wanted = [its.wants for its in reading.unknown if its.wants]
         near = [path for text in wanted if (path := _near(text, paths))]
         new = {path.name: user_text(path) for path in near if path.name not in files}
@@ -128,36 +135,66 @@ def _near(text: str, paths: Sequence[Path]) -> Path | None:
 
 
 def _with(variables: Mapping[str, str], name: str, text: str) -> str:
-    """Set variables of a file: at the top of a script, within the text of settings."""
-    if not variables:
-        return text
+    """Set variables within the text of settings; a script's are its environment."""
     if name.rpartition(".")[2] not in DATA:
-        return with_variables(text, variables)
-    for variable, value in variables.items():
-        text = re.sub(rf"\$\{{{variable}\}}|\${variable}\b", value, text)
-    return text
+        return text
+
+    def value(match: re.Match[str]) -> str:
+        return variables.get(match[1] or match[2], match[0])
+
+    return re.sub(r"\$\{(\w+)\}|\$(\w+)\b", value, text)
 
 
-def read_texts(files: Files, name: str | None, where: str) -> Reading:
+def read_texts(
+    files: Files,
+    name: str | None,
+    where: str,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> Reading:
     """Read launch files from texts.
 
     Args:
         files: Text by name. [text]
         name: Target of the files; None to recognise the target. [text]
         where: Name of the files in messages. [text]
+        variables: Variables of the environment that scripts run in. [text]
 
     Returns:
         Settings that the files give. [-]
 
     Raises:
-        BadInputError: No target fits the files, or several targets do.
+        BadInputError: No target fits the files, or several targets do; or scripts can
+            be meant in ways that are different jobs.
     """
     with about(where), lines_of(files):
-        reading = _read(files, name)
+        reading = _meant(files, name, variables)
     unknown = (
         replace(its, place=placed(files, its.name) or where) for its in reading.unknown
     )
     return replace(reading, unknown=tuple(unknown))
+
+
+def _meant(files: Files, name: str | None, variables: Mapping[str, str]) -> Reading:
+    """Reading of the run that scripts start, the same however they can be meant."""
+    found = alternatives(files, variables)
+    if not found:
+        return _read(files, name)
+    first, *others = found
+    reading = _placed(first, name)
+    for other in others:
+        if replace(_placed(other, name), ignored=()) != replace(reading, ignored=()):
+            refuse_alternatives(first, other)
+    return reading
+
+
+def _placed(its: Alternative, name: str | None) -> Reading:
+    """Reading of a run; a variable that no file sets is refused with its line."""
+    try:
+        return _read(its.files, name)
+    except UnsetError as error:
+        known = (its.lines[n] for n in error.names if n in its.lines)
+        error.file = next(known, f"{its.launch.file}:{its.launch.line}")
+        raise
 
 
 def _read(files: Files, name: str | None) -> Reading:
@@ -196,11 +233,18 @@ def _texts(paths: Sequence[Path]) -> Files:
     for path in paths:
         if not is_there(path):
             raise BadInputError("no such file", file=str(path))
-        inside = [f for f in _inside(path) if _may_be(f)] if path.is_dir() else [path]
-        for file in inside:
+        for file in _read_of(path) if path.is_dir() else [path]:
             texts[file.name] = user_text(file)
             _refuse_twins(file, texts[file.name])
     return texts
+
+
+def _read_of(folder: Path) -> list[Path]:
+    """Files of a folder that hold settings; of planner's own no launcher's script."""
+    every = _inside(folder)
+    ours = any(file.name == "plan.json" for file in every)
+    launchers = (slurm.SCRIPT, torchrun.SCRIPT) if ours else ()
+    return [file for file in every if _may_be(file) and file.name not in launchers]
 
 
 def _inside(folder: Path) -> list[Path]:

@@ -104,8 +104,8 @@ Ignore = Annotated[
         show_default=False,
     ),
 ]
-_VARIABLE = re.compile(r"(\w+)=([^\s\"'`$\\{}]*)", re.ASCII)
-"""A variable with a plain value. [text]"""
+_VARIABLE = re.compile(r"(\w+)=([^\x00-\x1f]*)", re.ASCII)
+"""A variable, or the number of an argument, with a value of one line. [text]"""
 
 
 def _variables(given: list[str]) -> dict[str, str]:
@@ -115,7 +115,7 @@ def _variables(given: list[str]) -> dict[str, str]:
         match = _VARIABLE.fullmatch(text)
         if match is None:
             raise BadInputError(
-                "is no variable with a plain value",
+                "is no variable with a value of one line",
                 field="--env",
                 value=text,
                 allowed="NAME=VALUE, such as GPUS_PER_NODE=8",

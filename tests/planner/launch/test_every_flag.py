@@ -264,12 +264,12 @@ def test_a_variable_of_trainer_is_named(reader: str) -> None:
 
 def test_a_layout_escaped_for_a_shell_is_that_layout() -> None:
     found = []
-    for layout in ("Et*4|t*4L", '"Et*4\\|t*4L"', "Et\\*4\\|t\\*4L", '"Et*4\\\\|t*4L"'):
+    for layout in ("'Et*4|t*4L'", '"Et*4\\|t*4L"', "Et\\*4\\|t\\*4L", '"Et*4|t*4L"'):
         text = (
             "run --num-layers 8 --micro-batch-size 1 --pipeline-model-parallel-size 2 "
             f"--pipeline-model-parallel-layout {layout}\n"
         )
-        found.append(read_megatron({"a.sh": text.replace("|", "\\|", 0)}).layout)
+        found.append(read_megatron({"a.sh": text}).layout)
     assert all(layout == found[1] for layout in found)
 
 

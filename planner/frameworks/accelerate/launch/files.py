@@ -14,11 +14,11 @@ from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.known import keys
 from planner.frameworks.accelerate.launch.trainer import (
-    SCRIPTS,
     Options,
     options_of,
     true,
 )
+from planner.launch.shell.runs import launch_of
 
 Fields = Mapping[str, Any]
 OURS = frozenset({"trainer", "seq_len", "weights", "attention"})
@@ -90,10 +90,10 @@ def found(files: Mapping[str, str]) -> Found:
     places = _launched(files, given)
     if places:
         its["places"] = _joined(its.get("places", {}), places)
-    if any(_by_trl(text) for name, text in files.items() if name.endswith(SCRIPTS)):
+    launch = launch_of(files)
+    if _by_trl(" ".join(launch.words)):
         given = {"gradient_checkpointing": True} | given
-    scripts = [name for name in files if name.endswith(SCRIPTS)]
-    its.setdefault("name", next(iter(scripts), ""))
+    its.setdefault("name", launch.file)
     if given:
         its["training"] = {**its.get("training", {}), **given}
     return Found(**its, options=options)
@@ -116,7 +116,7 @@ def _launched(files: Fields, given: dict[str, Any]) -> dict[str, Any]:
     The launcher's options are removed from *given*, the options of all commands.
     """
     options = {name: given.pop(name) for name in _launcher() & given.keys()}
-    if not any(_LAUNCH.search(text) for text in files.values()):
+    if not _LAUNCH.search(" ".join(launch_of(files).words)):
         return {}
     its: dict[str, Any] = {}
     for name, value in options.items():

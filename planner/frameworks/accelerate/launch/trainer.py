@@ -10,7 +10,8 @@ from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.known import keys, unknown_arguments
 from planner.frameworks.accelerate.variants import asked_for
-from planner.launch.shell import Script, fill_words, refuse_unset, unset
+from planner.launch.shell.runs import launch_of
+from planner.launch.shell.values import fill_words, refuse_unset, unset
 from planner.launch.unknown import CHANGES, Unknown
 
 LENGTHS = ("max_length", "max_seq_length", "model_max_length", "cutoff_len")
@@ -106,6 +107,8 @@ NAMES_ONLY = frozenset(
         "dataset_splits",
         "dataset_train_split",
         "dataset_test_split",
+        "checkpoints",
+        "data",
         "data_path",
         "model",
         "steps",
@@ -163,8 +166,6 @@ RANKS = frozenset(
     {"num_gpus", "nproc_per_node", "num_processes", "num_nodes", "nnodes"}
 )
 """Options that count ranks or nodes, which a user says beside the files. [text]"""
-SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm")
-"""Endings of launch scripts. [text]"""
 
 
 @dataclass(frozen=True)
@@ -198,19 +199,17 @@ def options_of(files: Mapping[str, str], launchers: frozenset[str]) -> Options:
             sets.
     """
     its, strange, open_ones = dict[str, Any](), list[str](), list[str]()
-    for name, text in files.items():
-        if not name.endswith(SCRIPTS):
-            continue
-        for option, value in _pairs(Script(text).words()):
-            shown = f"--{option} {value}".strip()
-            if unset(shown):
-                if option in (READ | launchers) - RANKS:
-                    refuse_unset(f"--{option}", value, file=name)
-                open_ones.append(shown)
-            elif option in known_arguments() | launchers:
-                its[option] = _scalar(value or "true")
-            elif option not in STARTERS | NAMES_ONLY:
-                strange.append(shown)
+    launch = launch_of(files)
+    for option, value in _pairs(launch.words):
+        shown = f"--{option} {value}".strip()
+        if unset(shown):
+            if option in (READ | launchers) - RANKS:
+                refuse_unset(f"--{option}", value, file=launch.file)
+            open_ones.append(shown)
+        elif option in known_arguments() | launchers:
+            its[option] = _scalar(value or "true")
+        elif option not in STARTERS | NAMES_ONLY:
+            strange.append(shown)
     return Options(its, tuple(strange), tuple(open_ones))
 
 
@@ -222,8 +221,7 @@ def known_arguments() -> frozenset[str]:
 def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Options without dashes, each with the words up to the next option."""
     option, values = "", list[str]()
-    ended = ("--" if w in _OPERATORS or ">" in w else w for w in (*words, "--"))
-    for word in ended:
+    for word in (*words, "--"):
         if not word.startswith("--"):
             values.append(word)
             continue
@@ -233,8 +231,6 @@ def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
         option, values = option.replace("-", "_"), [inside] if equals else []
 
 
-_OPERATORS = frozenset({"|", "||", "&&", "&", ";", "then", "else", "fi", "done"})
-"""Words of a shell that end a command. [text]"""
 _SINGLE = STARTERS | (READ - {"fsdp", "lora_target_modules", "lora_modules_to_save"})
 """Options with one value; further words belong to the program. [text]"""
 

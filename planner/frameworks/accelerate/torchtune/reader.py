@@ -13,7 +13,7 @@ from planner.frameworks.accelerate.launch.files import (
     part,
     whole,
 )
-from planner.frameworks.accelerate.launch.trainer import SCRIPTS, true
+from planner.frameworks.accelerate.launch.trainer import true
 from planner.frameworks.accelerate.stack import BF16_STACK
 from planner.frameworks.accelerate.torchtune.lacks import MLP, OPTIMIZERS, VERSION
 from planner.frameworks.accelerate.torchtune.words import (
@@ -24,6 +24,7 @@ from planner.frameworks.accelerate.torchtune.words import (
     UNPRICED,
 )
 from planner.launch.brief import Reading
+from planner.launch.shell.runs import launch_of
 from planner.launch.sizes import HUGGING_FACE, sizes_of
 from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
 
@@ -112,9 +113,8 @@ def _own(files: Mapping[str, str]) -> str | None:
 
 def _recipe_of(files: Mapping[str, str]) -> str:
     """Recipe that a launch script names; empty without one."""
-    scripts = (text for name, text in files.items() if name.endswith(SCRIPTS))
-    matches = (_RUN.search(text.replace("\\\n", " ")) for text in scripts)
-    return next((match[1] for match in matches if match), "")
+    match = _RUN.search(" ".join(launch_of(files).words))
+    return match[1] if match else ""
 
 
 def _builder(given: Mapping[str, Any]) -> str:

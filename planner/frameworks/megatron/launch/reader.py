@@ -24,14 +24,13 @@ from planner.frameworks.megatron.launch.known import (
 )
 from planner.frameworks.megatron.launch.placed import USED, placed
 from planner.frameworks.megatron.launch.variables import (
-    RANKS,
     filled,
     option_of,
     plain,
     uncounted,
 )
 from planner.launch.brief import Reading
-from planner.launch.shell import Script, split
+from planner.launch.shell.runs import launch_of
 from planner.launch.sizes import MEGATRON, sizes_of
 from planner.launch.unknown import CHANGES, OF_RANKS, Unknown
 
@@ -192,12 +191,10 @@ def _unplaced(its: Given, gpus: int | None) -> Iterator[Unknown]:
 
 def _words(files: Mapping[str, str]) -> tuple[str, list[str]]:
     """Words of the file with most arguments; a script is taken before its YAML twin."""
-    best: tuple[str, list[str]] = ("", [])
-    scripts = sorted(files, key=lambda n: (n.endswith((".yaml", ".yml")), n))
-    for name in scripts:
-        text = files[name]
-        words = _yaml_words(text) if name.endswith((".yaml", ".yml")) else None
-        words = list(_unquoted(Script(text).words())) if words is None else words
+    launch = launch_of(files)
+    best = launch.file, list(launch.words)
+    for name in sorted(n for n in files if n.endswith((".yaml", ".yml"))):
+        words = _yaml_words(files[name]) or []
         if sum(map(_is_option, words)) > sum(map(_is_option, best[1])):
             best = (name, words)
     if not best[1]:
@@ -207,13 +204,6 @@ def _words(files: Mapping[str, str]) -> tuple[str, list[str]]:
             allowed="a script, or YAML with MODEL_ARGS",
         )
     return best
-
-
-def _unquoted(words: Sequence[str]) -> Iterator[str]:
-    """Split words such as "--fp8-format hybrid", as a shell does without quotes."""
-    for word in words:
-        inside = split(word) if word.startswith("--") and " " in word else [word]
-        yield from inside
 
 
 def _refuse_values(words: Sequence[str], file: str) -> None:
@@ -239,25 +229,15 @@ def _known(word: str, version: str) -> bool:
 
 
 def ranks_of(files: Mapping[str, str]) -> int | None:
-    """Ranks that torchrun is told to start, in any of the files.
+    """Ranks that the files start.
 
     Args:
         files: Text by name. [text]
 
     Returns:
-        Ranks; None where the files lack the nodes or the ranks per node. [1]
+        Ranks; None where no file says them. [1]
     """
-    found: dict[str, int] = {}
-    for text in files.values():
-        words = Script(text).words() if "nproc" in text else []
-        for word, value in pairwise(words):
-            name, _, inline = word.partition("=")
-            number = inline or value
-            if plain(name) in RANKS and name.startswith("--") and number.isdigit():
-                found[plain(name)] = int(number)
-    if len(found) < len(RANKS):
-        return None
-    return found["nproc_per_node"] * found["nnodes"]
+    return launch_of(files).ranks
 
 
 def _yaml_words(text: str) -> list[str] | None:

@@ -1,10 +1,12 @@
 """Options of Megatron-LM whose values are shell variables that no file sets."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from planner.frameworks.megatron.launch.known import VERSIONS, declared
-from planner.launch.shell import Script, fill_words, refuse_unset, unset
+from planner.launch.shell.runs import launch_of
+from planner.launch.shell.values import fill_words, refuse_unset, unset
 from planner.launch.unknown import Unknown
 
 RANKS = ("nproc_per_node", "nnodes")
@@ -56,8 +58,10 @@ def filled(
         BadInputError: An option that decides the price has such a variable.
     """
     kept, left = list[str](), list[str]()
-    for option, values in _options(words):
+    for option, (values, others) in _options(words):
         shown = " ".join([option, *values])
+        if values == [] and others and _OPEN.fullmatch(others[0]):
+            refuse_unset("a word of the run", others[0], file=file)
         if not unset(shown):
             kept += [option, *values]
             continue
@@ -68,15 +72,22 @@ def filled(
     return kept, left
 
 
-def _options(words: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Options, each with as many words as it takes; other words are dropped."""
+_OPEN = re.compile(r"\$\{\w+\}|\$\(.*\)")
+"""A word of which nothing is known. [text]"""
+Values = tuple[list[str], list[str]]
+
+
+def _options(words: Sequence[str]) -> Iterator[tuple[str, Values]]:
+    """Options, each with as many words as it takes, and the words behind these."""
     option, values = "", list[str]()
     for word in (*words, "--"):
         if not word.startswith("--"):
             values.append(word)
             continue
         if option:
-            yield option, values[: _takes(option)]
+            takes = _takes(option)
+            rest = [] if takes is None else values[takes:]
+            yield option, (values[:takes], rest)
         option, values = word, []
 
 
@@ -104,14 +115,12 @@ def uncounted(files: Mapping[str, str]) -> Iterator[Unknown]:
     Yields:
         The option, and the words that fill the variable. [text]
     """
-    for text in files.values():
-        words = Script(text).words() if "nproc" in text else []
-        for option, values in _options(words):
-            shown = " ".join([option, *values[:1]])
-            if plain(option) in RANKS and unset(shown):
-                yield Unknown(
-                    option,
-                    " ".join(values[:1]),
-                    f"is set by no file; {fill_words(unset(shown))}",
-                    ranks=True,
-                )
+    for option, (values, _) in _options(launch_of(files).words):
+        shown = " ".join([option, *values[:1]])
+        if plain(option) in RANKS and unset(shown):
+            yield Unknown(
+                option,
+                " ".join(values[:1]),
+                f"is set by no file; {fill_words(unset(shown))}",
+                ranks=True,
+            )

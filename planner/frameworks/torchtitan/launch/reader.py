@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import Any
 
 from planner.errors import BadInputError
-from planner.frameworks.megatron.launch.reader import ranks_of
 from planner.frameworks.torchtitan.launch.described import fields_of
 from planner.frameworks.torchtitan.launch.legacy import from_toml, is_legacy, modern
 from planner.frameworks.torchtitan.launch.modules import chosen, settings_of
@@ -20,7 +19,8 @@ from planner.frameworks.torchtitan.launch.settings import (
 from planner.frameworks.torchtitan.launch.source import Module
 from planner.frameworks.torchtitan.loss import CHUNKED, COMPILED, WHOLE, usual_loss
 from planner.launch.brief import Reading
-from planner.launch.shell import Script, refuse_unset, unset
+from planner.launch.shell.runs import launch_of
+from planner.launch.shell.values import refuse_unset, unset
 from planner.launch.sizes import HUGGING_FACE, sizes_of
 from planner.launch.unknown import NOT_PRICED, OF_RANKS, Unknown
 
@@ -89,14 +89,14 @@ def read(files: Mapping[str, str]) -> Reading:
     Raises:
         BadInputError: No file has settings of torchtitan, or a value is wrong.
     """
-    words = _words(files)
+    words = launch_of(files).words
     file, values, module, unread = _configured(files, words)
     values |= modern(_overrides(words))
     if "model.flavor" in values and "model" in values:
         _, where, _ = values["model"]
         values["model"] = ("flavour", where, values.pop("model.flavor"))
     model = fields_of(values.get("model"), module)
-    gpus = ranks_of(files) or _of_one_node(words)
+    gpus = launch_of(files).ranks
     its = Settings(values, file, gpus=gpus, layers=model.get("num_hidden_layers"))
     depth = values.get("model.num_mtp_layers")
     if depth and model:
@@ -114,23 +114,6 @@ def read(files: Mapping[str, str]) -> Reading:
         sizes=sizes_of(model, HUGGING_FACE, file=file),
         per_replica=None if its.sequences else its.local,
     )
-
-
-def _of_one_node(words: Sequence[str]) -> int | None:
-    """Ranks of a node, where torchrun is not told of several nodes."""
-    named = {word.partition("=")[0].replace("-", "_") for word in words}
-    ranks = _option(words, "--nproc_per_node") or _option(words, "--nproc-per-node")
-    return int(ranks) if ranks.isdigit() and "__nnodes" not in named else None
-
-
-def _words(files: Mapping[str, str]) -> list[str]:
-    """Words of every script that starts torchtitan."""
-    scripts = [
-        text
-        for name, text in files.items()
-        if not name.endswith((".py", ".toml", ".md", ".json", ".yaml", ".yml"))
-    ]
-    return [word for text in scripts for word in Script(text).words()]
 
 
 def _configured(

@@ -1,0 +1,1 @@
+"""Launch scripts as bash reads them: the command that starts the ranks."""

@@ -1,0 +1,1 @@
+"""bash, statement by statement over a parse tree; no program is started."""

@@ -1,0 +1,288 @@
+"""Words of bash: quotes, expansions, and the fields that they are split into."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from planner.launch.shell.bash.arithmetic import computed
+from planner.launch.shell.bash.parameters import (
+    Part,
+    Parts,
+    as_pattern,
+    joined,
+    parameter,
+)
+from planner.launch.shell.bash.parse import text_of
+from planner.launch.shell.bash.state import Shell
+from planner.launch.shell.values import PART, loose
+
+_EXPANDED = frozenset(
+    {
+        "simple_expansion",
+        "expansion",
+        "command_substitution",
+        "arithmetic_expansion",
+        "process_substitution",
+        "string",
+        "translated_string",
+        "raw_string",
+        "ansi_c_string",
+        "brace_expression",
+    }
+)
+"""Nodes that stand for other text than their source. [text]"""
+_IN_QUOTES = _EXPANDED - {"raw_string", "ansi_c_string", "process_substitution"}
+_BRACES = re.compile(r"(?<!\\)\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}")
+_ESCAPE = re.compile(r"\\(.|\n)", re.DOTALL)
+_ESCAPE_IN_QUOTES = re.compile(r"\\([$`\"\\\n])")
+_ANSI = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "0": "\0"}
+
+
+@dataclass(frozen=True)
+class Span:
+    """Part of a node's source.
+
+    Attributes:
+        node: The node. [-]
+        start: First byte, in the script. [B]
+        end: Byte after the last one. [B]
+    """
+
+    node: Node
+    start: int
+    end: int
+
+    def text(self, start: int, end: int) -> str:
+        """Source between two bytes of the script. [text]."""
+        first = self.node.start_byte
+        return (self.node.text or b"")[start - first : end - first].decode()
+
+
+def fields(nodes: Iterable[Node], shell: Shell) -> list[str]:
+    """Words that a shell makes of the source of words.
+
+    Args:
+        nodes: Words of a command, of a loop or of an array. [-]
+        shell: State of the shell. [-]
+
+    Returns:
+        Words; unknown parts are marked. [text]
+    """
+    return [word for node in nodes for word in _split(_braced(node, shell), shell)]
+
+
+def single(node: Node, shell: Shell) -> str:
+    """Word that is not split, such as the value of an assignment. [text]."""
+    return joined(parts(node, shell))
+
+
+def quoted(span: Span, shell: Shell) -> str:
+    """Text of a span as if it stood in double quotes. [text]."""
+    return joined(_between(span, shell, quoted=True))
+
+
+def pattern(node: Node, shell: Shell) -> str:
+    """Glob of a word, in which quoted characters stand for themselves. [text]."""
+    return as_pattern(parts(node, shell))
+
+
+def _braced(node: Node, shell: Shell) -> Parts:
+    """Parts of a word; unknown where braces give several words."""
+    source = text_of(node)
+    bare = re.sub(r"\"[^\"]*\"|'[^']*'|\$\{[^}]*\}", "", source)
+    if _BRACES.search(bare):
+        ends = re.fullmatch(r"\{(-?\d+)\.\.(-?\d+)\}", source)
+        if ends is None:
+            shell.refuse(source, "is a list in braces, which is not followed")
+        first, last = int(ends[1]), int(ends[2])
+        step = 1 if last >= first else -1
+        numbers = range(first, last + step, step)
+        if len(numbers) > 1 << 12:
+            shell.refuse(source, "is too long to follow")
+        return [p for n in numbers for p in (Part(str(n), quoted=True), None)]
+    return parts(node, shell)
+
+
+def parts(node: Node, shell: Shell, *, in_quotes: bool = False) -> Parts:
+    """Parts of a word.
+
+    Args:
+        node: The word. [-]
+        shell: State of the shell. [-]
+        in_quotes: True within double quotes. [-]
+
+    Returns:
+        Parts; None between the elements of `"$@"`. [-]
+    """
+    if node.type in _EXPANDED:
+        return _expanded(node, shell, in_quotes=in_quotes)
+    span = Span(node, node.start_byte, node.end_byte)
+    found = _between(span, shell, quoted=in_quotes)
+    if found and found[0] is not None and not in_quotes:
+        first = found[0]
+        if re.match(r"~(/|$)", first.text) and not first.quoted and not first.split:
+            home = shell.value("HOME")
+            rest = Part(first.text[1:])
+            found[:1] = [Part(str(home), quoted=True), rest]
+    return found
+
+
+def _expansions(node: Node, *, quoted: bool) -> Iterator[Node]:
+    """Outermost parts of a node that stand for other text."""
+    for child in node.children:
+        if child.type in (_IN_QUOTES if quoted else _EXPANDED):
+            yield child
+        else:
+            yield from _expansions(child, quoted=quoted)
+
+
+def _between(span: Span, shell: Shell, *, quoted: bool) -> Parts:
+    """Parts of a span: expansions, and the text between them."""
+    found, at = list[Part | None](), span.start
+    for child in _expansions(span.node, quoted=quoted):
+        if not span.start <= child.start_byte < span.end:
+            continue
+        # A space before an expansion in quotes belongs to the tree's node of it.
+        source = text_of(child)
+        start = child.start_byte + len(source) - len(source.lstrip(" \t\n"))
+        found += _literal(span.text(at, start), quoted=quoted)
+        found += _expanded(child, shell, in_quotes=quoted)
+        at = child.end_byte
+    return found + _literal(span.text(at, span.end), quoted=quoted)
+
+
+def _literal(text: str, *, quoted: bool) -> Parts:
+    """Text without backslashes; the characters behind them are quoted."""
+    found, at = list[Part | None](), 0
+    for match in (_ESCAPE_IN_QUOTES if quoted else _ESCAPE).finditer(text):
+        found.append(Part(text[at : match.start()], quoted=quoted))
+        found.append(Part("" if match[1] == "\n" else match[1], quoted=True))
+        at = match.end()
+    found.append(Part(text[at:], quoted=quoted))
+    return [p for p in found if p is not None and p.text]
+
+
+def _expanded(node: Node, shell: Shell, *, in_quotes: bool) -> Parts:
+    """Parts of a node that stands for other text than its source."""
+    kind, source = node.type, text_of(node).strip()
+    if kind in ("string", "translated_string"):
+        return _string(node, shell, in_quotes=in_quotes)
+    if kind in ("raw_string", "ansi_c_string"):
+        text = source[1:-1] if kind == "raw_string" else _decoded(source[2:-1])
+        return [Part(text, quoted=True)]
+    if kind in ("process_substitution", "brace_expression"):
+        return [Part(shell.unsaid("$(...)"), quoted=True)]
+    if kind in ("arithmetic_expansion", "command_substitution"):
+        get = _sum if kind == "arithmetic_expansion" else _output
+        return [Part(get(node, shell), quoted=in_quotes, split=not in_quotes)]
+    return _parameter(node, shell, in_quotes=in_quotes)
+
+
+def _sum(node: Node, shell: Shell) -> str:
+    """Value of `$((...))` or `$[...]`."""
+    source = text_of(node).strip()
+    inner = 3 if source.startswith("$((") else 2
+    start = node.end_byte - len(source.encode()) + inner
+    span = Span(node, start, node.end_byte - (inner - 1))
+    return computed(quoted(span, shell), shell)
+
+
+def _parameter(node: Node, shell: Shell, *, in_quotes: bool) -> Parts:
+    """Parts of `$X` or `${X...}`."""
+    source = text_of(node).strip()
+    first = node.end_byte - len(source.encode())
+
+    def operand(start: int, end: int, *, quoted: bool) -> Parts:
+        ends = (first + len(source[:at].encode()) for at in (start, end))
+        return _between(Span(node, *ends), shell, quoted=quoted)
+
+    return parameter(source, shell, operand, in_quotes=in_quotes)
+
+
+def _string(node: Node, shell: Shell, *, in_quotes: bool) -> Parts:
+    """Parts of a text in double quotes, which is one word even where it is empty."""
+    source = text_of(node)
+    start = node.start_byte + source.encode().index(b'"') + 1
+    found = _between(Span(node, start, node.end_byte - 1), shell, quoted=True)
+    if in_quotes:
+        return found
+    several = re.search(r"\$(@|\{[^}]*@)", source) is not None
+    return found if several else [Part("", quoted=True), *found]
+
+
+def _decoded(text: str) -> str:
+    """Text of `$'...'`."""
+    return re.sub(r"\\(.)", lambda m: _ANSI.get(m[1], m[1]), text)
+
+
+def _output(node: Node, shell: Shell) -> str:
+    """Output of a command; unknown where a program would have to be run."""
+    out = list[str]()
+    inner = shell.child(out=out, testing=shell.testing)
+    inner.run(inner, node)
+    text = "".join(out)
+    shell.status, shell.doubt = inner.status, inner.doubt
+    return text.rstrip("\n")
+
+
+def _split(found: Sequence[Part | None], shell: Shell) -> list[str]:
+    """Words of the parts of a word."""
+    value = shell.value("IFS") if "IFS" in shell.settled() else " \t\n"
+    maker = _Maker(value if isinstance(value, str) else " \t\n")
+    for part in found:
+        if part is None:
+            maker.end()
+        elif part.split and not part.quoted:
+            maker.split(part.text)
+        else:
+            maker.add(part.text)
+    maker.end()
+    return maker.words
+
+
+class _Maker:
+    """Makes words of parts.
+
+    Attributes:
+        words: Words that are complete. [text]
+    """
+
+    def __init__(self, separators: str) -> None:
+        self.blank = "".join(s for s in separators if s in " \t\n")
+        self.other = "".join(s for s in separators if s not in " \t\n")
+        self.words: list[str] = []
+        self.text: str | None = None
+        self.bare = True
+        self.ended_by_blank = False
+
+    def add(self, text: str) -> None:
+        """Add text to the word, quoted or as it is."""
+        self.text = (self.text or "") + text
+        self.bare = False
+        self.ended_by_blank = False
+
+    def end(self) -> None:
+        """End the word, where one has begun."""
+        if self.text is None:
+            return
+        alone = self.bare and PART.fullmatch(self.text)
+        self.words.append(loose(self.text) if alone else self.text)
+        self.text, self.bare = None, True
+
+    def split(self, text: str) -> None:
+        """Add the value of an expansion, cut at separators."""
+        for match in re.finditer(rf"{PART.pattern}|.", text, re.DOTALL):
+            each = match[0]
+            if each in self.blank:
+                self.ended_by_blank = self.ended_by_blank or self.text is not None
+                self.end()
+            elif each in self.other:
+                if not self.ended_by_blank:
+                    self.text = self.text or ""
+                self.end()
+                self.ended_by_blank = False
+            else:
+                self.text = (self.text or "") + each
+                self.ended_by_blank = False

@@ -1,0 +1,356 @@
+"""The run that launch scripts start: one command, or one for each open condition."""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from planner.errors import BadInputError
+from planner.launch.shell.bash.execute import run
+from planner.launch.shell.bash.flow import (
+    BreakError,
+    ContinueError,
+    ExitError,
+    ReturnError,
+)
+from planner.launch.shell.bash.parse import first_error, tree_of
+from planner.launch.shell.bash.programs import begun
+from planner.launch.shell.bash.state import Choices, Command, Doubt, Record, Shell
+from planner.launch.shell.launchers import NONE, certainty
+from planner.launch.shell.tasks import counted, head_of, ranks_of, slurm_variables
+from planner.launch.shell.values import (
+    LOOSE,
+    PART,
+    fill_words,
+    plain,
+    refuse_unset,
+    unset,
+)
+
+DATA = (
+    "cfg",
+    "csv",
+    "ini",
+    "ipynb",
+    "j2",
+    "json",
+    "jsonl",
+    "lock",
+    "log",
+    "md",
+    "py",
+    "rst",
+    "toml",
+    "yaml",
+    "yml",
+)
+"""Endings of files that no shell reads. [text]"""
+SCRIPTS = ("bash", "job", "sbatch", "sh", "slurm")
+"""Endings of files that a shell reads. [text]"""
+WORLDS = 128
+"""Ways through a script by its open conditions that are followed. [1]"""
+_MARKS = re.compile("[\ue000-\ue002]")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """The command that starts the ranks of a run.
+
+    Attributes:
+        file: File of the command; empty without any. [text]
+        line: Line of the command. [1]
+        words: Its words; what no file sets stands as the script writes it. [text]
+        environment: Variables that the script sets for it. [text]
+        ranks: Ranks of the run; None where no file says them. [1]
+    """
+
+    file: str = ""
+    line: int = 0
+    words: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    ranks: int | None = None
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One way that the files can be meant.
+
+    Attributes:
+        files: Text by name: the files that are no scripts, those that a script
+            writes, and the script with its command alone. [text]
+        launch: The command. [-]
+        answers: Answers to the conditions that the files do not settle. [-]
+        lines: Place of the first use of each variable that no file sets. [text]
+    """
+
+    files: Mapping[str, str]
+    launch: Launch
+    answers: Mapping[Doubt, bool]
+    lines: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _World:
+    """A way through a script, with the head that a scheduler reads."""
+
+    name: str
+    record: Record
+    shell: Shell
+    head: Sequence[str]
+
+    def commands(self, least: int) -> Iterator[Command]:
+        """Commands that are the run with some certainty."""
+        yield from (c for c in self.record.commands if certainty(c) >= least)
+
+
+def is_script(name: str, text: str) -> bool:
+    """Tell if a shell reads a file, by the end of its name or its first line. [-]."""
+    ending = name.rpartition(".")[2] if "." in name else ""
+    return ending in SCRIPTS or (
+        ending not in DATA
+        and (text.startswith("#!") and "sh" in text.partition("\n")[0])
+    )
+
+
+def launch_of(files: Mapping[str, str]) -> Launch:
+    """The command that starts a run.
+
+    Args:
+        files: Text by name. [text]
+
+    Returns:
+        The command; one without words where no file starts a run. [-]
+
+    Raises:
+        BadInputError: Several commands could be the run, or a condition that no file
+            settles decides its words.
+    """
+    found = alternatives(files, {})
+    if len({its.launch.words for its in found}) > 1:
+        refuse_alternatives(found[0], found[1])
+    return found[0].launch if found else Launch()
+
+
+def alternatives(
+    files: Mapping[str, str], given: Mapping[str, str]
+) -> list[Alternative]:
+    """Runs that the files can mean: one, unless conditions or commands leave it open.
+
+    Args:
+        files: Text by name. [text]
+        given: Variables of the environment that the scripts run in. [text]
+
+    Returns:
+        Runs with different words or files; none where no script starts a run. [-]
+
+    Raises:
+        BadInputError: A script is no bash, or does what is not followed.
+    """
+    worlds = [w for name in _scripts(files) for w in _worlds_of(name, files, given)]
+    used = set[str]().union(*(w.record.used - {w.name} for w in worlds))
+    roots = [world for world in worlds if world.name not in used] or worlds
+    every = [certainty(c) for world in roots for c in world.record.commands]
+    least = max(every, default=NONE)
+    if least == NONE:
+        found = [its for world in roots for its in _listed(world, files)]
+    else:
+        found = [
+            _alternative(world, command, files)
+            for world in roots
+            for command in world.commands(least)
+        ]
+    distinct = {(its.launch.words, tuple(its.files.items())): its for its in found}
+    return list(distinct.values())
+
+
+def _scripts(files: Mapping[str, str]) -> list[str]:
+    """Scripts, or the files of words where there are none."""
+    named = [name for name, text in files.items() if is_script(name, text)]
+    if named:
+        return named
+    return [
+        n
+        for n, text in files.items()
+        if n.rpartition(".")[2] not in DATA
+        and "--" in text
+        and first_error(tree_of(text)) is None
+    ]
+
+
+def _worlds_of(
+    name: str, files: Mapping[str, str], given: Mapping[str, str]
+) -> list[_World]:
+    """Ways through a script that reach a run.
+
+    A script is started without arguments, and variables with an empty default are
+    empty; what does not start so is read with these unknown, and each is asked for.
+    """
+    if _MARKS.search(files[name]):
+        raise BadInputError("has characters of private use", file=name)
+    first: list[_World] = []
+    for blanks, arguments in ((True, True), (False, True), (False, False)):
+        found = list(_worlds(name, files, given, blanks=blanks, arguments=arguments))
+        first = first or found
+        if any(certainty(c) for world in found for c in world.record.commands):
+            return found
+    return first
+
+
+def _worlds(
+    name: str,
+    files: Mapping[str, str],
+    given: Mapping[str, str],
+    *,
+    blanks: bool,
+    arguments: bool,
+) -> Iterator[_World]:
+    head = head_of(files[name])
+    several = "hetjob" in head
+    counts = {} if several else counted(head)
+    its = slurm_variables(counts) | dict(given)
+    waiting: list[tuple[bool, ...]] = [()]
+    count = 0
+    while waiting:
+        prefix = waiting.pop()
+        record = Record(dict(files), its, Choices(prefix), arguments=arguments)
+        record.blanks = blanks
+        record.hosts = counts.get("nodes")
+        shell = _run(name, record)
+        yield _World(name, record, shell, () if several else head)
+        made = tuple(record.choices.made.values())
+        later = range(len(prefix), len(made))
+        waiting += [(*made[:at], not made[at]) for at in later]
+        count += 1
+        if count > WORLDS:
+            _refuse_many(record.choices.made)
+
+
+def _run(name: str, record: Record) -> Shell:
+    """Run a script from its start to its end."""
+    shell = Shell(record, name, run)
+    while str(len(shell.words) + 1) in record.given:
+        shell.words.append(record.given[str(len(shell.words) + 1)])
+    try:
+        begun(shell, record.files[name])
+    except (ExitError, ReturnError, BreakError, ContinueError):
+        return shell
+    except RecursionError as error:
+        raise BadInputError("is nested too deeply to follow", file=name) from error
+    return shell
+
+
+def _refuse_many(made: Mapping[Doubt, bool]) -> None:
+    names = dict.fromkeys(name for doubt in made for name in doubt.names)
+    raise BadInputError(
+        f"has over {WORLDS} ways through conditions that no file settles",
+        file=next(iter(made)).place,
+        allowed=fill_words(names),
+    )
+
+
+def _alternative(
+    world: _World, command: Command, files: Mapping[str, str]
+) -> Alternative:
+    around = counted([*world.head, *command.tasks])
+    for at, word in enumerate(command.words):
+        before = command.words[at - 1] if at else ""
+        if word.startswith(LOOSE) and not (
+            before.startswith("-") and "=" not in before
+        ):
+            names = unset(plain(word))
+            place = next(
+                (world.record.lines[n] for n in names if n in world.record.lines), ""
+            )
+            refuse_unset("a word of the run", plain(word), file=place or command.file)
+    words = tuple(plain(word) for word in command.words)
+    environment = {n: v for n, v in command.environment.items() if not PART.search(v)}
+    starter = counted(words, starter=True)
+    if world.record.given.get("NNODES") and "nodes" not in starter:
+        environment.setdefault("NNODES", world.record.given["NNODES"])
+    launch = Launch(
+        command.file,
+        command.line,
+        words,
+        environment,
+        ranks_of(starter, around, environment) or None,
+    )
+    text = _written(command, environment, around)
+    kept = {n: t for n, t in world.record.files.items() if not is_script(n, t)}
+    kept.pop(world.name, None)
+    del files
+    return Alternative(
+        {**kept, world.name: text},
+        launch,
+        dict(world.record.choices.made),
+        world.record.lines,
+    )
+
+
+def _written(
+    command: Command, environment: Mapping[str, str], around: Mapping[str, int]
+) -> str:
+    """Script of the command alone; unknown parts stand as expansions."""
+    options = {
+        "nodes": "--nodes",
+        "tasks": "--ntasks",
+        "tasks_per_node": "--ntasks-per-node",
+        "gpus": "--gpus",
+        "gpus_per_node": "--gpus-per-node",
+        "gpus_per_task": "--gpus-per-task",
+    }
+    head = [f"#SBATCH {options[k]}={n}\n" for k, n in around.items() if k in options]
+    before = [f"{n}={shlex.quote(v)}" for n, v in environment.items()]
+    words = [_quoted(word) for word in command.words]
+    return "".join(["#!/bin/bash\n", *head]) + " ".join([*before, *words]) + "\n"
+
+
+def _quoted(word: str) -> str:
+    """Word as a script has to write it to mean the same."""
+    if word.startswith(LOOSE):
+        return plain(word)
+    found, at = "", 0
+    for part in PART.finditer(word):
+        before = word[at : part.start()]
+        found += (shlex.quote(before) if before else "") + f'"{part[1]}"'
+        at = part.end()
+    rest = word[at:]
+    return found + (shlex.quote(rest) if rest or not found else "")
+
+
+def _listed(world: _World, files: Mapping[str, str]) -> Iterator[Alternative]:
+    """Arguments of a file that another script reads: arrays, or lines of options."""
+    lines = [c.words for c in world.record.commands if c.words[0].startswith("-")]
+    words = [word for line in lines for word in line]
+    arrays = [v for v in world.shell.scopes[0].values() if isinstance(v, dict)]
+    words += [word for array in arrays for word in array.values()]
+    if any(word.startswith("--") for word in words):
+        command = Command(("run", *words), {}, world.name, 1)
+        yield _alternative(world, command, files)
+
+
+def refuse_alternatives(one: Alternative, other: Alternative) -> None:
+    """Refuse files that can be meant in two ways, and name what decides.
+
+    Args:
+        one: A way. [-]
+        other: Another way. [-]
+
+    Raises:
+        BadInputError: Always.
+    """
+    differ = [d for d, yes in one.answers.items() if other.answers.get(d, yes) != yes]
+    if not differ:
+        places = sorted({f"{a.launch.file}:{a.launch.line}" for a in (one, other)})
+        raise BadInputError(
+            "several commands could be the run",
+            file=" and ".join(places),
+            allowed="a script with one of them",
+        )
+    names = dict.fromkeys(name for doubt in differ for name in doubt.names)
+    first = differ[0]
+    raise BadInputError(
+        "decides what is started, and no file settles it",
+        file=first.place,
+        field=first.source,
+        allowed=fill_words(names),
+    )

@@ -1,0 +1,130 @@
+"""Nodes and GPUs of a run: by its starter, by the scheduler, by the script's head."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+HEAD = re.compile(r"^#SBATCH[ \t]+(.*?)(?:[ \t]+#.*)?$", re.MULTILINE)
+_NAMES = {
+    "-N": "nodes",
+    "--nodes": "nodes",
+    "--nnodes": "nodes",
+    "--num_nodes": "nodes",
+    "--num_machines": "machines",
+    "-n": "tasks",
+    "-np": "tasks",
+    "--np": "tasks",
+    "--ntasks": "tasks",
+    "--num_processes": "ranks",
+    "--ntasks_per_node": "tasks_per_node",
+    "-G": "gpus",
+    "--gpus": "gpus",
+    "--gpus_per_node": "gpus_per_node",
+    "--gres": "gpus_per_node",
+    "--gpus_per_task": "gpus_per_task",
+    "--nproc_per_node": "ranks_per_node",
+    "--num_gpus": "ranks_per_node",
+}
+"""Counts by option of Slurm, mpirun, torchrun, DeepSpeed and accelerate. [text]"""
+_STARTED = ("nodes", "ranks", "ranks_per_node")
+Counts = Mapping[str, int]
+
+
+def head_of(text: str) -> list[str]:
+    """Words of the head of a Slurm script. [text]."""
+    return [word for line in HEAD.findall(text) for word in line.split()]
+
+
+def counted(words: Sequence[str], *, starter: bool = False) -> dict[str, int]:
+    """Counts that options give.
+
+    Args:
+        words: Options with their values. [text]
+        starter: True for options of what starts the ranks, which has few. [-]
+
+    Returns:
+        Counts by kind. [1]
+    """
+    found: dict[str, int] = {}
+    for name, value in _options(words):
+        kind = _NAMES.get(name)
+        number = re.fullmatch(r"(?:gpu:)?(?:[A-Za-z][\w.-]*:)?(\d{1,6})", value)
+        if name == "--gres" and not value.startswith("gpu"):
+            continue
+        if number and kind and (not starter or kind in _STARTED):
+            found[kind] = int(number[1])
+    return found
+
+
+def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for word, following in pairwise([*words, ""]):
+        name, equals, value = word.partition("=")
+        short = re.fullmatch(r"(-[NnG])(\d+)", word)
+        if short:
+            yield short[1], short[2]
+        elif name.startswith("-"):
+            head = re.match(r"-+", name)
+            dashes = head[0] if head else ""
+            plain = dashes + name[len(dashes) :].replace("-", "_")
+            yield plain, value if equals else following
+
+
+def slurm_variables(counts: Counts) -> dict[str, str]:
+    """Variables that Slurm sets in a job of these counts.
+
+    Args:
+        counts: Counts of the script's head. [1]
+
+    Returns:
+        Values by name. [text]
+
+    References:
+        sbatch(1), output environment variables.
+    """
+    its = dict(counts)
+    if "nodes" in its and "tasks_per_node" in its:
+        its.setdefault("tasks", its["nodes"] * its["tasks_per_node"])
+    given = {
+        "SLURM_NNODES": its.get("nodes"),
+        "SLURM_JOB_NUM_NODES": its.get("nodes"),
+        "SLURM_NTASKS": its.get("tasks"),
+        "SLURM_NPROCS": its.get("tasks"),
+        "SLURM_NTASKS_PER_NODE": its.get("tasks_per_node"),
+        "SLURM_GPUS_ON_NODE": its.get("gpus_per_node"),
+        "SLURM_GPUS_PER_NODE": its.get("gpus_per_node"),
+    }
+    return {name: str(value) for name, value in given.items() if value is not None}
+
+
+def ranks_of(starter: Counts, around: Counts, environment: Mapping[str, str]) -> int:
+    """Ranks of a run; 0 where the files do not say them.
+
+    Args:
+        starter: Counts of the command that starts ranks. [1]
+        around: Counts of the scheduler's command and of the script's head. [1]
+        environment: Variables of the command. [text]
+
+    Returns:
+        The ranks. [1]
+    """
+    if "ranks" in starter:
+        return starter["ranks"]
+    each = starter.get("ranks_per_node") or _number(environment, "NPROC_PER_NODE")
+    nodes = starter.get("nodes") or _number(environment, "NNODES")
+    if each:
+        return each * (nodes or 1)
+    nodes = nodes or around.get("nodes", 0)
+    per_node = around.get("gpus_per_node")
+    if not per_node and "gpus_per_task" in around:
+        per_node = around["gpus_per_task"] * around.get("tasks_per_node", 1)
+    if nodes and per_node:
+        return nodes * per_node
+    if "gpus" in around:
+        return around["gpus"]
+    tasks = around.get("tasks")
+    return tasks or (nodes or 0) * around.get("tasks_per_node", 0)
+
+
+def _number(environment: Mapping[str, str], name: str) -> int:
+    value = environment.get(name, "")
+    return int(value) if value.isdigit() else 0

@@ -1,0 +1,167 @@
+"""The command that a script starts, word by word, and what is asked for."""
+
+import pytest
+
+from planner.errors import BadInputError
+from planner.launch.importing import read_texts
+from planner.launch.shell.runs import Launch, alternatives, launch_of
+
+MEGATRON = "pretrain_gpt.py --num-layers 8 --micro-batch-size 1"
+
+
+def launched(text: str, **variables: str) -> Launch:
+    (found,) = alternatives({"run.sh": text}, variables)
+    return found.launch
+
+
+def words(text: str, **variables: str) -> list[str]:
+    return list(launched(text, **variables).words)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("torchrun --a 1 \\\n  --b '2 3'", ["torchrun", "--a", "1", "--b", "2 3"]),
+        ("A=${B:-7}\ntorchrun $A", ["torchrun", "7"]),
+        (': "${B:=9}"\ntorchrun $B', ["torchrun", "9"]),
+        ("torchrun --data $NOWHERE", ["torchrun", "--data", "${NOWHERE}"]),
+        ("torchrun --n $((A * 2))", ["torchrun", "--n", "$((${A} * 2))"]),
+        ("A=1\nA=$A,2\ntorchrun $A", ["torchrun", "1,2"]),
+        ("WORLD=8 torchrun --a 1", ["torchrun", "--a", "1"]),
+        ("srun -N 2 torchrun --a 1", ["torchrun", "--a", "1"]),
+        ("mpirun -np 8 -x A=1 python t.py", ["python", "t.py"]),
+        ("srun --mpi=pmix bash -c 'torchrun --a 1'", ["torchrun", "--a", "1"]),
+        ("time nohup env A=1 deepspeed t.py", ["deepspeed", "t.py"]),
+        ("ssh -p 22 $host 'cd x && torchrun --a 1'", ["torchrun", "--a", "1"]),
+        ("python -m torch.distributed.run t.py", None),
+        (
+            "axolotl preprocess a.yml\naxolotl train a.yml",
+            ["axolotl", "train", "a.yml"],
+        ),
+        ("python prepare.py --a 1\ntorchrun t.py", ["torchrun", "t.py"]),
+        ("pip install x\npython -m pip list\npython t.py", ["python", "t.py"]),
+        ("cd /x || exit 1\nmkdir -p y || exit\ntorchrun t.py", ["torchrun", "t.py"]),
+        ("[ $# -eq 1 ] || exit 1\ntorchrun t.py --a $1", None),
+        ('[ -z "$X" ] && echo usage && exit 1\ntorchrun --x $X', None),
+        ('X=${X:-}\n[ -n "$X" ] || exit 1\ntorchrun --x $X', None),
+        ('torchrun t.py "$@"', ["torchrun", "t.py"]),
+        ("source env/bin/activate\ntorchrun t.py", ["torchrun", "t.py"]),
+    ],
+)
+def test_the_command_that_starts_the_ranks(
+    text: str, expected: list[str] | None
+) -> None:
+    given = {"python -m": "python -m torch.distributed.run t.py"}.get(text[:9], "")
+    if expected is None and not given:
+        given = "torchrun t.py --a ${1}" if "$1" in text else "torchrun --x ${X}"
+    assert words(text) == (expected or given.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("A=$((08/2))\ntorchrun --a $A", r"run.sh:1: .*08 is no octal number"),
+        ("A=$((1/0))\ntorchrun --a $A", "divides by 0"),
+        ("torchrun a.py $EXTRA", r"run.sh:1: .*--env EXTRA=VALUE"),
+        ("source other.sh\ntorchrun a.py", "not among those given"),
+        ("if true\nthen torchrun", r"run.sh:\d: .*is no bash"),
+        ("select x in a b; do torchrun $x; done", "is no loop that is followed"),
+        ("f() { f; }\nf\ntorchrun a.py", "calls itself"),
+        ("while true; do A=1; done\ntorchrun a.py", "rounds|commands"),
+        ("A=x\nfor i in {1..40}; do A=$A$A; done\ntorchrun $A", "filled to more"),
+        ("readonly A=1\nA=2\ntorchrun --a $A", "readonly"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused_by_its_line(text: str, says: str) -> None:
+    with pytest.raises(BadInputError, match=says):
+        alternatives({"run.sh": text}, {})
+
+
+def test_two_commands_that_could_be_the_run_are_refused_with_their_lines() -> None:
+    text = f"torchrun {MEGATRON}\ntorchrun {MEGATRON} --bf16\n"
+    with pytest.raises(BadInputError, match=r"run.sh:1 and run.sh:2: several commands"):
+        read_texts({"run.sh": text}, "megatron", "run.sh")
+    same = f"for r in 0 1; do ssh n$r torchrun --node-rank $r {MEGATRON}; done"
+    assert read_texts({"run.sh": same}, "megatron", "run.sh").layout["micro_batch"] == 1
+
+
+def test_conditions_that_change_no_setting_are_not_asked_for() -> None:
+    text = (
+        'if [ -n "$WANDB" ]; then LOG="--wandb-project x"; fi\n'
+        'if [ "$MASTER_ADDR" = "" ]; then MASTER_ADDR=localhost; fi\n'
+        f"torchrun --master_addr $MASTER_ADDR {MEGATRON} $LOG --save $OUT\n"
+    )
+    found = read_texts({"run.sh": text}, "megatron", "run.sh", {"LOG": ""})
+    assert found.unknown == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "ranks"),
+    [
+        ("#SBATCH --nodes=4\n#SBATCH --gpus-per-node=8\nsrun python t.py", 32),
+        ("#SBATCH -N 4 --gres=gpu:h100:8\nsrun torchrun --nproc_per_node=gpu t.py", 32),
+        (
+            "#SBATCH --nodes 2\n#SBATCH --ntasks-per-node=8 # ranks\nsrun python t.py",
+            16,
+        ),
+        (
+            "#SBATCH --nodes=4\n"
+            "torchrun --nnodes $SLURM_NNODES --nproc_per_node ${X:-8} t",
+            32,
+        ),
+        (
+            "#SBATCH --nodes=3\nnodes=( $(scontrol show hostnames $SLURM_NODELIST) )\n"
+            "torchrun --nnodes ${#nodes[@]} --nproc_per_node 8 t.py",
+            24,
+        ),
+        ("torchrun --nproc_per_node 8 t.py", 8),
+        ("accelerate launch --num_processes 16 t.py", 16),
+        ("deepspeed --num_nodes 2 --num_gpus 8 t.py", 16),
+        ("mpirun -np 64 python t.py", 64),
+        ("NPROC_PER_NODE=8 NNODES=2 swift sft --x 1", 16),
+        ("torchrun t.py", None),
+    ],
+)
+def test_ranks_follow_from_the_head_and_the_command(
+    text: str, ranks: int | None
+) -> None:
+    assert launched(f"#!/bin/bash\n{text}\n").ranks == ranks
+
+
+def test_a_file_that_the_script_writes_is_one_of_its_files() -> None:
+    text = (
+        'STAGE=3\ncat > ds.json <<EOF\n{"zero_optimization": {"stage": $STAGE},\n'
+        '  "train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": true}}\nEOF\n'
+        "deepspeed --num_gpus 8 train.py --deepspeed ds.json\n"
+    )
+    found = read_texts({"run.sh": text}, "deepspeed", "run.sh")
+    assert found.layout["zero_stage"] == 3
+    assert found.layout["micro_batch"] == 2
+
+
+def test_scripts_follow_each_other_with_what_is_exported() -> None:
+    files = {
+        "job.sbatch": "#SBATCH --nodes=2\nexport TP=4\nPP=8\nsrun bash run.sh 2",
+        "run.sh": "source ./args.sh\ntorchrun --tp $TP --pp ${PP:-1} --m $1 ${A[@]}",
+        "args.sh": "A=(--more 1)",
+    }
+    found = launch_of(files)
+    expected = "torchrun --tp 4 --pp 1 --m 2 --more 1"
+    assert " ".join(found.words) == expected
+
+
+def test_a_file_of_arguments_alone_is_read() -> None:
+    """A file that another script sources has no command of its own."""
+    text = "ARGUMENTS=(\n  --a 1\n  --b\n)"
+    assert words(text)[1:] == ["--a", "1", "--b"]
+    assert words("--a 1\n--b 2\n")[1:] == ["--a", "1", "--b", "2"]
+
+
+def test_comments_are_no_settings() -> None:
+    text = (
+        "# torchrun --num-layers 99\nA=(\n  # --num-layers 9 isn't read\n  --bf16\n)\n"
+        f"torchrun {MEGATRON} ${{A[@]}}  # --micro-batch-size 9\n"
+    )
+    found = read_texts({"run.sh": text}, "megatron", "run.sh")
+    assert found.layout["micro_batch"] == 1
+    assert not [word for word in found.ignored if "9" in word or "isn" in word]
