@@ -187,10 +187,12 @@ def _worlds_of(
     """
     if _MARKS.search(files[name]):
         raise BadInputError("has characters of private use", file=name)
-    first: list[_World] = []
-    for blanks, arguments in ((True, True), (False, True), (False, False)):
-        found = list(_worlds(name, files, given, blanks=blanks, arguments=arguments))
-        first = first or found
+    nothing: frozenset[str] = frozenset()
+    first = list(_worlds(name, files, given, blanks=nothing, arguments=True))
+    blanks = frozenset(name for world in first for name in world.record.blanks)
+    ways = [(nothing, True), *((frozenset({b}), True) for b in sorted(blanks))]
+    for unknown, arguments in (*ways, (blanks, True), (blanks, False)):
+        found = list(_worlds(name, files, given, blanks=unknown, arguments=arguments))
         if any(certainty(c) for world in found for c in world.record.commands):
             return found
     return first
@@ -201,7 +203,7 @@ def _worlds(
     files: Mapping[str, str],
     given: Mapping[str, str],
     *,
-    blanks: bool,
+    blanks: frozenset[str],
     arguments: bool,
 ) -> Iterator[_World]:
     head = head_of(files[name])
@@ -213,7 +215,7 @@ def _worlds(
     while waiting:
         prefix = waiting.pop()
         record = Record(dict(files), its, Choices(prefix), arguments=arguments)
-        record.blanks = blanks
+        record.open = blanks
         record.hosts = counts.get("nodes")
         shell = _run(name, record)
         yield _World(name, record, shell, () if several else head)

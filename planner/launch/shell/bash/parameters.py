@@ -282,8 +282,10 @@ def _default_or(asked: _Asked, value: str | None) -> Parts:
     if sign[-1] == "?":
         return asked.value(value or "")
     found = _default(asked)
-    if there is None and value and not joined(found) and not shell.record.blanks:
-        return asked.value(value)
+    if there is None and value and not joined(found):
+        shell.record.blanks.setdefault(asked.name)
+        if asked.name in shell.record.open:
+            return asked.value(value)
     if sign[-1] == "=":
         shell.assign(asked.name, joined(found))
     return found

@@ -90,7 +90,8 @@ class Record:
         used: Scripts that another one sources or starts. [text]
         hosts: Nodes of the job, where its header says so. [1]
         arguments: False where the script's own arguments are unknown. [-]
-        blanks: False where a variable with an empty default is unknown. [-]
+        blanks: Variables with an empty default, in the order of use. [text]
+        open: Those of them that are unknown, and not empty. [text]
         steps: Commands that were followed. [1]
     """
 
@@ -102,7 +103,8 @@ class Record:
     used: set[str] = field(default_factory=set)
     hosts: int | None = None
     arguments: bool = True
-    blanks: bool = True
+    blanks: dict[str, None] = field(default_factory=dict)
+    open: frozenset[str] = frozenset()
     steps: int = 0
 
 
