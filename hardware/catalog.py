@@ -131,12 +131,28 @@ def link(name: str) -> LinkSpec:
     return lookup("links", name, LinkSpec)
 
 
+PROVIDERS = ("aws", "azure", "gcp", "lambda", "oci")
+"""Clouds whose machines are entries by cloud and the cloud's own name. [text]"""
+
+
+def _of_provider(name: str) -> str:
+    """Name of the entry that a cloud's own name of a machine stands for.
+
+    `p5.48xlarge`, `Standard_ND96isr_H100_v5` and `BM.GPU.B200.8` are entries with the
+    cloud before them; other names stay.
+    """
+    plain = name.lower().replace("_", "-").removeprefix("standard-")
+    known = set(names("nodes"))
+    found = (f"{cloud}-{plain}" for cloud in PROVIDERS)
+    return name if name in known else next((n for n in found if n in known), name)
+
+
 @reader("nodes")
 def node(name: str) -> NodeSpec:
     """A node of the catalog.
 
     Args:
-        name: For example `dgx-h100`. [-]
+        name: For example `dgx-h100`, or `p5.48xlarge` as its provider says. [-]
 
     Returns:
         Datasheet of the node. [-]
@@ -145,6 +161,7 @@ def node(name: str) -> NodeSpec:
         UnknownNameError: No such node.
         CatalogError: The file is wrong, or contradicts the file of its GPU or links.
     """
+    name = _of_provider(name)
     its = lookup("nodes", name, NodeSpec)
     its_gpu = _refer("nodes", name, "gpu", lambda: gpu(its.gpu))
     up = _refer("nodes", name, "scale_up", lambda: link(its.scale_up))

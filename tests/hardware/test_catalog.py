@@ -217,3 +217,20 @@ def test_a_tier_that_splits_a_domain_is_refused() -> None:
 def test_nodes_must_be_a_positive_count() -> None:
     with pytest.raises(ValueError, match="greater than 0"):
         ClusterSpec(name="a", node="dgx-h100", nodes=0)
+
+
+@pytest.mark.parametrize(
+    ("own", "entry"),
+    [
+        ("p5.48xlarge", "aws-p5.48xlarge"),
+        ("p4d.24xlarge", "aws-p4d.24xlarge"),
+        ("Standard_ND96isr_H100_v5", "azure-nd96isr-h100-v5"),
+        ("a3-megagpu-8g", "gcp-a3-megagpu-8g"),
+        ("BM.GPU.B200.8", "oci-bm.gpu.b200.8"),
+        ("dgx-h100", "dgx-h100"),
+    ],
+)
+def test_machines_of_clouds_are_found_by_the_clouds_own_names(
+    own: str, entry: str
+) -> None:
+    assert catalog.node(own).name == entry
