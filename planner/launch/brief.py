@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from hardware.catalog import Cluster
+from planner.launch.copies import Copies, shard_group
 from planner.launch.placement import Nodes, placed
 from planner.launch.sizes import Size
 from planner.launch.unknown import Unknown
@@ -221,6 +222,8 @@ class Reading:
         per_replica: Sequences of a step that each data-parallel rank takes, where no
             file says the global batch. [sequence]
         named: Hub id or folder of the weights that the files name. [text]
+        copies: Copies of the states, where the ranks of the run give the group that
+            shares them. [-]
     """
 
     target: str
@@ -235,3 +238,21 @@ class Reading:
     sizes: tuple[Size, ...] = ()
     per_replica: int | None = None
     named: str = ""
+    copies: Copies | None = None
+
+    def layout_on(self, cluster: Cluster) -> Mapping[str, object]:
+        """Fields of a layout that the files fix on a cluster.
+
+        Args:
+            cluster: The cluster of the run. [-]
+
+        Returns:
+            Values by field; the shard group too, where the files count copies. [-]
+
+        Raises:
+            BadInputError: The ranks do not divide into the copies.
+        """
+        if self.copies is None:
+            return self.layout
+        group = shard_group(self.copies, self.layout, cluster, self.gpus)
+        return {**self.layout, "dp_shard": group}

@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from hardware.catalog import Cluster
 from hardware.reading.documents import (
     DocumentError,
     is_file,
@@ -171,7 +172,10 @@ def read_texts(
     unknown = (
         replace(its, place=placed(files, its.name) or where) for its in reading.unknown
     )
-    return replace(reading, unknown=tuple(unknown))
+    copies = reading.copies
+    if copies:
+        copies = replace(copies, place=placed(files, copies.name) or where)
+    return replace(reading, unknown=tuple(unknown), copies=copies)
 
 
 def _meant(files: Files, name: str | None, variables: Mapping[str, str]) -> Reading:
@@ -327,6 +331,8 @@ def import_spec(
     fields = _fields(reading, told)
     if not any(name.startswith("training.global_batch") for name in assignments):
         fields |= _batch(fields, reading)
+    if not any(name.startswith("layout.dp_shard") for name in assignments):
+        fields |= _shards(fields, reading)
     for name in assignments:
         fields.setdefault(name.partition(".")[0].partition("=")[0], {})
     _require(fields, assignments, reading.named)
@@ -365,17 +371,24 @@ def _batch(fields: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
     batches = {"global_batch", "global_batch_tokens"}
     if not (each and cluster) or batches & training.keys():
         return {}
-    gpus = _gpus(cluster)
+    gpus = _cluster(cluster).gpus
     inner = math.prod(int(layout.get(a.name, 1)) for a in MESH if a.name != "dp")
     if gpus % inner:
         return {}
     return {"training": {**training, "global_batch": gpus // inner * each}}
 
 
-def _gpus(cluster: str | dict[str, Any]) -> int:
-    """GPUs of a cluster in service. [1]."""
+def _shards(fields: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
+    """Ranks that share states, where the files count the copies of states."""
+    if reading.copies is None or not fields.get("cluster"):
+        return {}
+    return {"layout": dict(reading.layout_on(_cluster(fields["cluster"])))}
+
+
+def _cluster(given: str | dict[str, Any]) -> Cluster:
+    """Cluster by name, by file or in place."""
     try:
-        return cluster_named(cluster, Path()).gpus
+        return cluster_named(given, Path())
     except ValueError as error:
         raise BadInputError(str(error), field="--cluster") from error
 

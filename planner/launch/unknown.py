@@ -13,8 +13,6 @@ CHANGES = "changes time or memory, and is not priced"
 """Why a setting is refused whose effect no price holds. [text]"""
 ABSENT = "the file is not among those given"
 """Why the name of another file is refused. [text]"""
-OF_RANKS = "hangs on the number of ranks (--nodes, or --cluster)"
-"""Why a setting is refused that the number of ranks settles. [text]"""
 NAMED = 8
 """Settings that one message names. [1]"""
 

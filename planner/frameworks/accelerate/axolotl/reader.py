@@ -15,6 +15,7 @@ from planner.frameworks.accelerate.launch.files import (
     parsed,
     whole,
 )
+from planner.frameworks.accelerate.launch.fsdp import DATA, REST
 from planner.frameworks.accelerate.launch.reader import reading_of
 from planner.frameworks.accelerate.launch.trainer import refuse_quantised, true
 from planner.frameworks.accelerate.variants import asked_for
@@ -143,12 +144,17 @@ def _fsdp(given: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _mesh(given: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Ranks by axis; a shard group is stated only where it is not all ranks."""
+    """Ranks by axis; a data axis that is not given takes the ranks that are left.
+
+    Source: axolotl 0.19.0 utils/distributed.py, _get_parallel_config_kwargs.
+    """
     sizes = {"tp_size": "tensor_parallel_size", "cp_size": "context_parallel_size"}
-    its = {ours: whole(given, key, name) for ours, key in sizes.items()}
-    if whole(given, "dp_replicate_size", name) > 1:
-        its["dp_shard_size"] = whole(given, "dp_shard_size", name)
-    return its
+    its: dict[str, Any] = {k: whole(given, key, name) for k, key in sizes.items()}
+    split = {key: whole(given, key, name) for key in DATA}
+    copied, shared = (size > 1 for size in split.values())
+    rest = {"dp_shard_size": REST} if not shared else {}
+    rest |= {"dp_replicate_size": REST} if shared and not copied else {}
+    return its | split | rest
 
 
 def _shipped(given: Mapping[str, Any], others: Found) -> dict[str, Any]:

@@ -3,23 +3,8 @@
 from typing import Any
 
 from planner.frameworks.accelerate.launch.files import Found, block, part, whole
+from planner.frameworks.accelerate.launch.fsdp import by_fsdp, degrees_of_mesh, fsdp
 from planner.frameworks.accelerate.launch.trainer import true
-from planner.frameworks.accelerate.limits import ROTATIONS
-
-KINDS = {theirs: ours for ours, theirs in ROTATIONS.items()}
-STRATEGIES = {
-    "full_shard": 3,
-    "shard_grad_op": 2,
-    "hybrid_shard": 3,
-    "hybrid_shard_zero2": 2,
-    "no_shard": 0,
-    "1": 3,
-    "2": 2,
-    "3": 0,
-    "4": 3,
-    "5": 2,
-}
-"""ZeRO stage by FSDP1's strategy, its name or its number. [1]"""
 
 
 def degrees(its: Found) -> dict[str, Any]:
@@ -31,14 +16,13 @@ def degrees(its: Found) -> dict[str, Any]:
     Returns:
         Values by field. [-]
     """
-    kind = str(its.places.get("distributed_type", "")).upper()
     found: dict[str, Any] = {"pp": 1, "ep": 1, **_batch(its)}
-    if kind == "DEEPSPEED" or its.zero:
+    if its.by_deepspeed:
         found |= _deepspeed(its)
-    elif kind == "FSDP" or _words(its):
-        found |= _fsdp(its)
+    elif by_fsdp(its):
+        found |= fsdp(its)
     else:
-        found |= {"zero_stage": 0, "tp": 1, "cp": 1} | _own_mesh(its)
+        found |= {"zero_stage": 0} | degrees_of_mesh(its) | _own_mesh(its)
     return found | _recompute(its) | _activations(its, found)
 
 
@@ -64,50 +48,6 @@ def _batch(its: Found) -> dict[str, Any]:
         for ours, theirs in names.items()
         if theirs in found
     }
-
-
-def _fsdp(its: Found) -> dict[str, Any]:
-    plugin = block(its.places, "fsdp_config", "fsdp_")
-    plugin |= block(its.training, "fsdp_config", "fsdp_")
-    mesh = block(its.places, "parallelism_config", "parallelism_config_")
-    cp = whole(mesh, "cp_size", its.name)
-    found: dict[str, Any] = {
-        "tp": whole(mesh, "tp_size", its.name),
-        "cp": cp,
-        "zero_stage": _strategy(its, plugin),
-    }
-    if cp > 1:
-        found["cp_kind"] = KINDS.get(str(mesh.get("cp_comm_strategy", "")), "ring")
-    shard = whole(mesh, "dp_shard_size", its.name) * cp
-    if shard > 1:
-        found["dp_shard"] = shard
-    offloads = plugin.get("offload_params", plugin.get("cpu_offload"))
-    if true(offloads) or "offload" in _words(its):
-        found["offload"] = dict.fromkeys(("optimizer", "parameters", "gradients"), 1.0)
-    return found
-
-
-def _words(its: Found) -> list[str]:
-    """Words of TrainingArguments.fsdp; empty where it is off."""
-    given = its.training.get("fsdp")
-    words = given if isinstance(given, list) else str(given or "").split()
-    return [str(word).lower() for word in words if str(word).lower() != "false"]
-
-
-def _strategy(its: Found, plugin: dict[str, Any]) -> int:
-    """ZeRO stage that TrainingArguments.fsdp names, else the plugin's stage."""
-    named = [STRATEGIES[word] for word in _words(its) if word in STRATEGIES]
-    return named[0] if named else _stage(plugin)
-
-
-def _stage(plugin: dict[str, Any]) -> int:
-    """ZeRO stage by FSDP1's strategy, or by FSDP2's reshard_after_forward."""
-    version = str(plugin.get("version", 1 if "sharding_strategy" in plugin else 2))
-    after = str(plugin.get("reshard_after_forward", "true")).lower()
-    if version == "1":
-        strategy = str(plugin.get("sharding_strategy", after)).lower()
-        return STRATEGIES.get(strategy, 3)
-    return STRATEGIES.get(after, 2 if after == "false" else 3)
 
 
 def _own_mesh(its: Found) -> dict[str, Any]:

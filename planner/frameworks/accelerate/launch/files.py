@@ -67,6 +67,12 @@ class Found:
     name: str = ""
     options: Options = field(default_factory=Options)
 
+    @property
+    def by_deepspeed(self) -> bool:
+        """Tell if accelerate's plugin of DeepSpeed runs the job. [-]."""
+        kind = str(self.places.get("distributed_type", "")).upper()
+        return kind == "DEEPSPEED" or bool(self.zero)
+
 
 def found(files: Mapping[str, str]) -> Found:
     """Sort launch files.

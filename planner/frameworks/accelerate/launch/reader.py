@@ -16,6 +16,7 @@ from planner.frameworks.accelerate.launch.files import (
     part,
     whole,
 )
+from planner.frameworks.accelerate.launch.fsdp import copies
 from planner.frameworks.accelerate.launch.known import unknown_keys
 from planner.frameworks.accelerate.launch.targets import targets_of
 from planner.frameworks.accelerate.launch.trainer import (
@@ -123,6 +124,7 @@ def reading_of(its: Found, target: str) -> Reading:
         gpus=gpus,
         sizes=sizes_of(its.model, HUGGING_FACE, file="config.json"),
         per_replica=_per_replica(layout),
+        copies=copies(its),
     )
 
 
@@ -247,7 +249,7 @@ def _stack(its: Found) -> dict[str, Any]:
     """Stack, and words of the stack block, that differ from accelerate's defaults."""
     given: dict[str, Any] = {}
     kind = str(its.places.get("distributed_type", "")).upper()
-    if kind == "DEEPSPEED" or its.zero:
+    if its.by_deepspeed:
         given["name"] = DEEPSPEED_STACK
     elif its.run:
         given |= _weights(its)

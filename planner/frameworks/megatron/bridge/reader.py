@@ -11,7 +11,7 @@ from planner.frameworks.megatron.bridge.lacks import MODULES
 from planner.frameworks.megatron.bridge.paths import options, paths, unknown_fields
 from planner.frameworks.megatron.bridge.writer import PLAIN, PRECISIONS
 from planner.frameworks.megatron.launch.known import declared, given
-from planner.frameworks.megatron.launch.placed import placed
+from planner.frameworks.megatron.launch.placed import copies_of, placed
 from planner.frameworks.megatron.launch.reader import ranks_of, stack_of, training_of
 from planner.launch.brief import Reading
 from planner.launch.sizes import MEGATRON, Size, sizes_of
@@ -81,7 +81,7 @@ def read(files: Mapping[str, str]) -> Reading:
     return Reading(
         target="megatron-bridge",
         framework="megatron",
-        layout=placed(values, name, gpus),
+        layout=placed(values, name),
         training=training,
         stack=stack_of(values),
         ignored=tuple(_others(its)),
@@ -91,6 +91,7 @@ def read(files: Mapping[str, str]) -> Reading:
         ),
         gpus=gpus,
         sizes=_sizes(values, name),
+        copies=copies_of(values, "ddp.num_distributed_optimizer_instances"),
     )
 
 

@@ -7,6 +7,7 @@ from planner.errors import BadInputError
 from planner.frameworks.megatron.launch.recompute import MODULES
 from planner.frameworks.megatron.launch.stages import counts_of, plain_stages
 from planner.frameworks.megatron.limits import CP_TYPES
+from planner.launch.copies import Copies
 from planner.specs.layouts.context import MIXED, mixed_kind
 from planner.specs.layouts.layout import even_layers
 
@@ -71,13 +72,12 @@ USED = frozenset(
 """Arguments that a layout is read from. [text]"""
 
 
-def placed(its: Given, file: str, gpus: int | None) -> dict[str, Any]:
+def placed(its: Given, file: str) -> dict[str, Any]:
     """Fields of a layout; fields that the arguments leave open stay open.
 
     Args:
         its: Values by argument. [-]
         file: File of the arguments, for messages. [text]
-        gpus: Ranks of the run, if known. [1]
 
     Returns:
         Fields of a partial layout. [-]
@@ -98,7 +98,7 @@ def placed(its: Given, file: str, gpus: int | None) -> dict[str, Any]:
     }
     found |= _experts(its, tp) | _context(its, found["cp"])
     found |= _stages(its, found["pp"], file) | _offload(its) | _formats(its)
-    return found | _shards(its, found, gpus)
+    return found
 
 
 def _bounded(its: Given, file: str) -> None:
@@ -124,13 +124,18 @@ def _zero_stage(its: Given) -> int:
     return int(bool(its.get("use_distributed_optimizer")))
 
 
-def _shards(its: Given, found: Given, gpus: int | None) -> dict[str, Any]:
-    """Ranks that share optimizer states, where there are several copies of them."""
-    copies = its.get("num_distributed_optimizer_instances", 1)
-    if copies == 1 or gpus is None:
-        return {}
-    ranks = gpus // (found["tp"] * found["pp"])
-    return {"dp_shard": max(ranks // copies, 1)}
+def copies_of(its: Given, spelled: str) -> Copies | None:
+    """Copies of the optimizer states, where there are several.
+
+    Args:
+        its: Arguments by name. [-]
+        spelled: Name of the argument in the file. [text]
+
+    Returns:
+        The copies; None for one. [-]
+    """
+    count = its.get("num_distributed_optimizer_instances", 1)
+    return None if count == 1 or not _zero_stage(its) else Copies(spelled, count, count)
 
 
 def _experts(its: Given, tp: int) -> dict[str, Any]:

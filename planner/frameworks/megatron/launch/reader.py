@@ -22,7 +22,7 @@ from planner.frameworks.megatron.launch.known import (
     is_harmless,
     reason,
 )
-from planner.frameworks.megatron.launch.placed import USED, placed
+from planner.frameworks.megatron.launch.placed import USED, copies_of, placed
 from planner.frameworks.megatron.launch.variables import (
     filled,
     option_of,
@@ -32,7 +32,7 @@ from planner.frameworks.megatron.launch.variables import (
 from planner.launch.brief import Reading
 from planner.launch.shell.runs import launch_of
 from planner.launch.sizes import MEGATRON, sizes_of
-from planner.launch.unknown import CHANGES, OF_RANKS, Unknown
+from planner.launch.unknown import CHANGES, Unknown
 
 Given = Mapping[str, Any]
 STACK = {"blockwise": "blockwise", "tensorwise": "current", "delayed": "delayed"}
@@ -118,7 +118,7 @@ def read(files: Mapping[str, str]) -> Reading:
     return Reading(
         target="megatron",
         framework="megatron",
-        layout=placed(its, name, gpus),
+        layout=placed(its, name),
         training=training_of(its),
         model=described(its),
         stack=stack_of(its) | costs_of(its),
@@ -126,7 +126,7 @@ def read(files: Mapping[str, str]) -> Reading:
         unknown=(
             *unread,
             *_shown(its, others - harmless),
-            *_unplaced(its, gpus),
+            *_unplaced(its),
             *unpriced(its),
             *(uncounted(files) if gpus is None else ()),
         ),
@@ -135,6 +135,7 @@ def read(files: Mapping[str, str]) -> Reading:
         per_replica=None
         if its.get("global_batch_size")
         else its.get("micro_batch_size"),
+        copies=copies_of(its, "--num-distributed-optimizer-instances"),
     )
 
 
@@ -171,15 +172,8 @@ def _shown(its: Given, names: Iterable[str]) -> Iterator[Unknown]:
         )
 
 
-def _unplaced(its: Given, gpus: int | None) -> Iterator[Unknown]:
+def _unplaced(its: Given) -> Iterator[Unknown]:
     """Settings that were seen and cannot be expressed in a layout."""
-    if its.get("num_distributed_optimizer_instances", 1) > 1 and gpus is None:
-        yield Unknown(
-            "--num-distributed-optimizer-instances",
-            None,
-            OF_RANKS,
-            ranks=True,
-        )
     text = str(its.get("pipeline_model_parallel_layout") or "")
     if "m" in text and "m" not in text.rsplit("|", maxsplit=1)[-1]:
         yield Unknown(

@@ -9,6 +9,7 @@ from planner.frameworks.megatron.launch.stages import plain_stages
 from planner.frameworks.torchtitan.launch.settings import Values, schedules
 from planner.frameworks.torchtitan.launch.source import Built
 from planner.frameworks.torchtitan.limits import ROTATIONS
+from planner.launch.copies import Copies
 
 MOST = 1 << 16
 """Most ranks of an axis, layers or stages. [1]"""
@@ -18,9 +19,10 @@ KINDS = {theirs: ours for ours, theirs in ROTATIONS.items()}
 """Kind of context parallelism by context_parallel_rotate_method. [text]"""
 SINGLE = ("1F1B", "GPipe")
 """Schedules of one stage a rank. [text]"""
+REPLICATE, SHARD = "data_parallel_replicate_degree", "data_parallel_shard_degree"
 DEFAULTS = {
-    "data_parallel_replicate_degree": 1,
-    "data_parallel_shard_degree": -1,
+    REPLICATE: 1,
+    SHARD: -1,
     "tensor_parallel_degree": 1,
     "pipeline_parallel_degree": 1,
     "context_parallel_degree": 1,
@@ -52,7 +54,7 @@ class Settings:
             self.degree(f"{name}_parallel_degree")
             for name in ("tensor", "pipeline", "context", "expert")
         )
-        self.replicas = self.degree("data_parallel_replicate_degree")
+        self.replicas = self.degree(REPLICATE)
         self.shards = self._shards()
 
     def degree(self, name: str, least: int = 1) -> int:
@@ -92,11 +94,18 @@ class Settings:
 
     def _shards(self) -> int | None:
         """Data ranks that share states; -1 stands for all that remain. [1]."""
-        given = self.degree("data_parallel_shard_degree", least=-1)
-        if given > 0:
-            return given
+        given = self.degree(SHARD, least=-1) or self.degree(SHARD)
         rest = self.replicas * self.cp * self.tp * self.pp
+        if given > 0:
+            self.gpus = self.gpus or given * rest
+            return given
         return max(self.gpus // rest, 1) if self.gpus else None
+
+    @property
+    def copies(self) -> Copies:
+        """Copies of the states, which leave the shard group of a degree of -1. [-]."""
+        name = REPLICATE if self.replicas > 1 else SHARD
+        return Copies(f"parallelism.{name}", self.degree(name, -1), self.replicas)
 
     @property
     def dp(self) -> int | None:

@@ -22,7 +22,7 @@ from planner.launch.brief import Reading
 from planner.launch.shell.runs import launch_of
 from planner.launch.shell.values import refuse_unset, unset
 from planner.launch.sizes import HUGGING_FACE, sizes_of
-from planner.launch.unknown import NOT_PRICED, OF_RANKS, Unknown
+from planner.launch.unknown import NOT_PRICED, Unknown
 
 KINDS = ("none", "selective", "full")
 LENGTH = 2048
@@ -110,9 +110,10 @@ def read(files: Mapping[str, str]) -> Reading:
         stack=_stack(values, model),
         ignored=tuple(its.setting for its in _shown(values, "harmless")),
         unknown=(*unread, *_shown(values, "unknown"), *_unplaced(its, bool(model))),
-        gpus=gpus,
+        gpus=its.gpus,
         sizes=sizes_of(model, HUGGING_FACE, file=file),
         per_replica=None if its.sequences else its.local,
+        copies=its.copies,
     )
 
 
@@ -281,11 +282,4 @@ def _unplaced(its: Settings, known: bool) -> Iterator[Unknown]:  # noqa: FBT001 
             "training.local_batch_size",
             its.local,
             f"makes {its.flushes} pipelines a step, priced as one",
-        )
-    if its.shards is None:
-        yield Unknown(
-            "parallelism.data_parallel_shard_degree",
-            -1,
-            OF_RANKS,
-            ranks=True,
         )

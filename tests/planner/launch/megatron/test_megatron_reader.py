@@ -1,5 +1,6 @@
 """Arguments that people write themselves, in all the ways that Megatron-LM has."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from planner.errors import BadInputError
 from planner.frameworks.megatron.launch.reader import read, reads
 from planner.frameworks.megatron.launch.stages import counts_of, stage_layout
+from planner.job.fleets import cluster_named
 
 UNMASKED = "--no-create-attention-mask-in-dataloader --hidden-dropout 0.0 "
 BASE = (
@@ -140,16 +142,16 @@ def test_experts_take_the_tensor_degree_unless_they_have_their_own() -> None:
     assert layout_of(words + "--expert-tensor-parallel-size 1")["etp"] == 1
 
 
-def test_copies_of_the_optimizer_need_the_number_of_ranks() -> None:
+def test_copies_of_the_optimizer_go_by_the_ranks() -> None:
     words = "--use-distributed-optimizer --num-distributed-optimizer-instances 2 "
     alone = read({"train.sh": BASE + words})
-    assert "dp_shard" not in alone.layout
-    assert any("instances" in str(word) for word in alone.unknown)
+    assert alone.unknown == ()
+    cluster = cluster_named("dgx-h100-4-nodes", Path())
+    assert alone.layout_on(cluster)["dp_shard"] == 16
     ranks = "torchrun --nnodes 2 --nproc-per-node=8 pretrain_gpt.py --num-layers 32 "
     told = read({"train.sh": ranks + "--micro-batch-size 1 " + words})
     assert told.gpus == 16
-    assert told.layout["dp_shard"] == 8
-    assert told.unknown == ()
+    assert told.layout_on(cluster)["dp_shard"] == 8
 
 
 @pytest.mark.parametrize(

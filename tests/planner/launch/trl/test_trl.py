@@ -49,7 +49,7 @@ def test_layouts_read_back_as_they_were_written(plans: list[PlanFile]) -> None:
     for plan in plans:
         reading = read_texts(files_of(plan), None, "the folder")
         assert reading.target == "trl"
-        partial = PartialLayout.model_validate(reading.layout)
+        partial = PartialLayout.model_validate(reading.layout_on(plan.brief.cluster))
         fresh = replace(plan.workload, offload=Offload())
         assert complete(fresh, partial) == plan.plan.layout
         assert reading.unknown == ()

@@ -67,7 +67,7 @@ def test_drawn_layouts_are_read_back(folder: Path) -> None:
     assert len(every) > DRAWN // 2
     for plan in every:
         reading = read(texts_of(plan))
-        partial = PartialLayout.model_validate(reading.layout)
+        partial = PartialLayout.model_validate(reading.layout_on(plan.brief.cluster))
         assert complete(plan.workload, partial) == plan.plan.layout
         assert (reading.unknown, reading.gpus) == ((), plan.plan.layout.gpus)
 

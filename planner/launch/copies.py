@@ -1,0 +1,83 @@
+"""Copies of sharded states, from which the ranks of a run give the shard group."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hardware.catalog import Cluster
+from planner.errors import BadInputError
+
+PRODUCT = "degrees that multiply to the ranks"
+
+
+@dataclass(frozen=True)
+class Copies:
+    """Copies of the sharded states that a setting asks for.
+
+    Attributes:
+        name: Name of the setting, as the file writes it. [text]
+        value: Value of the setting. [-]
+        count: Copies; None for one on every node. [1]
+        place: File and line, `file:line`. [text]
+    """
+
+    name: str
+    value: object
+    count: int | None = None
+    place: str = ""
+
+
+def shard_group(
+    its: Copies, layout: Mapping[str, Any], cluster: Cluster, gpus: int | None
+) -> int:
+    """Ranks that share states: ``ranks / (tp pp copies)``, or those of a node.
+
+    Args:
+        its: The copies. [-]
+        layout: Fields of a layout that the files fix. [-]
+        cluster: The cluster of the run. [-]
+        gpus: Ranks of the run where the files give a number; None for all GPUs. [1]
+
+    Returns:
+        Ranks, context ranks counted. [1]
+
+    Raises:
+        BadInputError: The ranks cannot be shared out so, or the files give another
+            group.
+
+    References:
+        torch 2.13 distributed/fsdp/_init_utils.py, _init_intra_and_inter_node_groups:
+        hybrid sharding without a mesh shards inside a node.
+    """
+    ranks = gpus or cluster.gpus
+    tp, pp, cp = (int(layout.get(axis, 1)) for axis in ("tp", "pp", "cp"))
+    copies = its.count or _nodes(its, cluster, ranks)
+    group, rest = divmod(ranks, tp * pp * copies)
+    given = layout.get("dp_shard", group)
+    if rest or group % cp or given != group:
+        what = f"copies {copies}, tp {tp}, pp {pp}, cp {cp}"
+        what += f", shards over {given}" if "dp_shard" in layout else ""
+        raise _wrong(its, f"{ranks} ranks do not divide into {what}", PRODUCT)
+    return group
+
+
+def _nodes(its: Copies, cluster: Cluster, ranks: int) -> int:
+    """Nodes that the ranks fill, each with a copy. [1]."""
+    sizes = {place.node.gpus_per_node for place in cluster.pools or (cluster,)}
+    if len(sizes) > 1:
+        raise _wrong(its, "shards inside nodes, which differ here", "nodes of one size")
+    (each,) = sizes
+    if ranks > each and ranks % each:
+        what = f"shards inside nodes, and {ranks} ranks leave one of {each} in part"
+        raise _wrong(its, what, "nodes that are filled whole")
+    return max(ranks // each, 1)
+
+
+def _wrong(its: Copies, problem: str, allowed: str) -> BadInputError:
+    return BadInputError(
+        problem,
+        file=its.place or None,
+        field=its.name,
+        value=its.value,
+        allowed=allowed,
+    )
