@@ -255,13 +255,7 @@ def _unknown(given: Mapping[str, Any]) -> Iterator[Unknown]:
     for name in sorted(UNPRICED & given.keys()):
         if given[name] not in (None, False):
             yield Unknown(name, given[name], CHANGES)
-    if given["stage"] not in ("pt", "sft", "dpo"):
-        yield Unknown("stage", given["stage"], "is not planned yet")
-    loss = given.get("pref_loss", "sigmoid")
-    if given["stage"] == "dpo" and loss not in LIKE_DPO:
-        yield Unknown("pref_loss", loss, "has no reference, and is not priced")
-    if given["stage"] == "dpo" and given.get("ref_model"):
-        yield Unknown("ref_model", given["ref_model"], NOT_PRICED)
+    yield from _of_stage(given)
     if given["finetuning_type"] not in ("full", "lora"):
         yield Unknown("finetuning_type", given["finetuning_type"], NOT_PRICED)
     if given.get("flash_attn", "auto") not in ("auto", *ATTENTIONS):
@@ -270,6 +264,17 @@ def _unknown(given: Mapping[str, Any]) -> Iterator[Unknown]:
         yield Unknown("quantization_bit", given["quantization_bit"], NOT_PRICED)
     if given.get("quantization_method", "bnb") != "bnb":
         yield Unknown("quantization_method", given["quantization_method"], NOT_PRICED)
+
+
+def _of_stage(given: Mapping[str, Any]) -> Iterator[Unknown]:
+    """Stages, and settings of preference training, that are not priced."""
+    if given["stage"] not in ("pt", "sft", "dpo"):
+        yield Unknown("stage", given["stage"], "is not planned yet")
+    loss = given.get("pref_loss", "sigmoid")
+    if given["stage"] == "dpo" and loss not in LIKE_DPO:
+        yield Unknown("pref_loss", loss, "has no reference, and is not priced")
+    if given["stage"] == "dpo" and given.get("ref_model"):
+        yield Unknown("ref_model", given["ref_model"], NOT_PRICED)
 
 
 def _projects(given: Mapping[str, Any], name: str) -> dict[str, Any]:
