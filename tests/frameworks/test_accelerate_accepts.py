@@ -19,10 +19,9 @@ from golden_folders import ROOT  # noqa: E402
 
 from planner.frameworks.accelerate.launch.arguments import arguments  # noqa: E402
 from planner.frameworks.accelerate.launch.known import FILE  # noqa: E402
-from planner.frameworks.accelerate.launch.placement import placement  # noqa: E402
+from planner.frameworks.accelerate.launch.placement import placement, zero  # noqa: E402
 from planner.frameworks.accelerate.launch.plan import deepspeed, fsdp  # noqa: E402
 from planner.frameworks.accelerate.launch.run import run  # noqa: E402
-from planner.frameworks.accelerate.launch.zero import zero  # noqa: E402
 from planner.launch.brief import Brief  # noqa: E402
 
 pytestmark = pytest.mark.frameworks

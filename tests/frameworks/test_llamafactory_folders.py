@@ -20,9 +20,8 @@ sys.path.insert(0, str(LAUNCH))
 from accelerate_plans import drawn_plans, filed, jobs, plan_of  # noqa: E402  # beside
 from golden_folders import ROOT  # noqa: E402
 
-from planner.frameworks.accelerate.launch.placement import DS_FILE  # noqa: E402
+from planner.frameworks.accelerate.launch.placement import DS_FILE, zero  # noqa: E402
 from planner.frameworks.accelerate.launch.plan import deepspeed  # noqa: E402
-from planner.frameworks.accelerate.launch.zero import zero  # noqa: E402
 from planner.frameworks.accelerate.llamafactory.gaps import gaps  # noqa: E402
 from planner.frameworks.accelerate.llamafactory.known import FILE  # noqa: E402
 from planner.frameworks.accelerate.llamafactory.writer import arguments  # noqa: E402

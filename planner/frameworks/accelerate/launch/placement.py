@@ -1,4 +1,4 @@
-"""accelerate.yaml: number of ranks, and axes of the mesh."""
+"""accelerate.yaml, with ranks and axes of the mesh, and ds_config.json beside it."""
 
 from typing import Any
 
@@ -17,6 +17,8 @@ from planner.frameworks.transformers import has_buffers, wrapped_block
 from planner.launch.brief import Brief
 
 DS_FILE = "ds_config.json"
+DRIVES = "/local_nvme"
+"""Folder on a node's own drives, which the user changes in the file. [text]"""
 SIZES = "parallelism_config_"
 
 
@@ -120,3 +122,66 @@ def _sequence(brief: Brief) -> dict[str, Any]:
         f"{SIZES}sp_seq_length_is_variable": False,
         f"{SIZES}sp_attn_implementation": attention(brief),
     }
+
+
+def zero(brief: Brief) -> dict[str, Any]:
+    """Settings of ds_config.json.
+
+    Args:
+        brief: The plan, without gaps. [-]
+
+    Returns:
+        JSON; no train_batch_size, which Trainer works out from the ranks. [-]
+    """
+    its = brief.layout
+    found: dict[str, Any] = {
+        "train_micro_batch_size_per_gpu": its.micro_batch,
+        "gradient_accumulation_steps": its.grad_accum,
+        "gradient_clipping": 1.0,
+        **_formats(brief),
+        "zero_optimization": _stage(brief),
+    }
+    if its.offload.optimizer:
+        # Trainer's own optimizer is none for the host: DeepSpeed makes CPUAdam.
+        auto = dict.fromkeys(("lr", "betas", "eps", "weight_decay"), "auto")
+        found["optimizer"] = {"type": "AdamW", "params": auto}
+    if its.tp > 1:
+        found["tensor_parallel"] = {"autotp_size": its.tp}
+    return found
+
+
+def _formats(brief: Brief) -> dict[str, Any]:
+    precision = brief.training.precision
+    wire = brief.layout.comm_dtype.gradients
+    found: dict[str, Any] = {"communication_data_type": wire}
+    if precision in ("bf16", "fp16"):
+        found[precision] = {"enabled": True}
+    if precision == "bf16" and brief.layout.zero_stage:
+        found["data_types"] = {"grad_accum_dtype": "fp32"}
+    return found
+
+
+def _stage(brief: Brief) -> dict[str, Any]:
+    its = brief.layout
+    found: dict[str, Any] = {"stage": its.zero_stage}
+    if its.zero_stage:
+        found |= {"overlap_comm": True, "contiguous_gradients": True}
+    if its.zero_stage == 3:
+        found["stage3_gather_16bit_weights_on_model_save"] = True
+        if its.dp_shard < its.dp * its.cp:
+            found["zero_hpz_partition_size"] = its.dp_shard
+    return found | _offload(brief)
+
+
+def _offload(brief: Brief) -> dict[str, Any]:
+    where = brief.layout.offload
+    block: dict[str, Any] = {"device": where.device, "pin_memory": True}
+    if where.device == "nvme":
+        block["nvme_path"] = DRIVES
+    found: dict[str, Any] = {}
+    if where.optimizer:
+        ratio = {"ratio": where.optimizer} if where.optimizer < 1 else {}
+        found["offload_optimizer"] = block | ratio
+    if where.parameters:
+        found["offload_param"] = dict(block)
+    return found

@@ -12,7 +12,7 @@ from planner.frameworks.accelerate.launch.known import (
     TRL,
     VERSION,
 )
-from planner.frameworks.accelerate.launch.placement import DS_FILE, placement
+from planner.frameworks.accelerate.launch.placement import DS_FILE, placement, zero
 from planner.frameworks.accelerate.launch.plan import (
     deepspeed,
     fsdp,
@@ -22,7 +22,6 @@ from planner.frameworks.accelerate.launch.plan import (
     with_trl,
 )
 from planner.frameworks.accelerate.launch.run import run
-from planner.frameworks.accelerate.launch.zero import zero
 from planner.launch.brief import (
     BY_TORCHRUN,
     Brief,

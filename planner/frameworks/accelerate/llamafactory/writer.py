@@ -7,7 +7,7 @@ from typing import Any
 from planner.frameworks.accelerate.launch.arguments import arguments as of_trainer
 from planner.frameworks.accelerate.launch.known import keys
 from planner.frameworks.accelerate.launch.lacks import targets
-from planner.frameworks.accelerate.launch.placement import DS_FILE
+from planner.frameworks.accelerate.launch.placement import DS_FILE, zero
 from planner.frameworks.accelerate.launch.plan import (
     attention,
     deepspeed,
@@ -16,7 +16,6 @@ from planner.frameworks.accelerate.launch.plan import (
     stack,
 )
 from planner.frameworks.accelerate.launch.writer import environment
-from planner.frameworks.accelerate.launch.zero import zero
 from planner.frameworks.accelerate.llamafactory import projected
 from planner.frameworks.accelerate.llamafactory.known import (
     ACCELERATE,

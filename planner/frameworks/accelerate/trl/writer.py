@@ -13,7 +13,7 @@ from planner.frameworks.accelerate.launch.known import (
     VERSION,
 )
 from planner.frameworks.accelerate.launch.lacks import targets
-from planner.frameworks.accelerate.launch.placement import DS_FILE, placement
+from planner.frameworks.accelerate.launch.placement import DS_FILE, placement, zero
 from planner.frameworks.accelerate.launch.plan import (
     attention,
     deepspeed,
@@ -23,7 +23,6 @@ from planner.frameworks.accelerate.launch.plan import (
 )
 from planner.frameworks.accelerate.launch.run import weights
 from planner.frameworks.accelerate.launch.writer import HEADS, PLACES, environment
-from planner.frameworks.accelerate.launch.zero import zero
 from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.variants import written
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
