@@ -32,6 +32,9 @@ def assign(shell: Shell, node: Node) -> str:
         shell.assign(name[0], _array(shell, name[0], value, more=more))
         return name[0]
     text = single(value, shell) if value is not None else ""
+    if name[0] in shell.whole:
+        before = f"{shell.value(name[0]) or 0} + " if more else ""
+        text, more = computed(f"{before}({text or 0})", shell), False
     if target.type == "subscript":
         _element(shell, name[0], target, text, more=more)
     elif more:
@@ -149,6 +152,8 @@ def _declared(shell: Shell, kind: str, flags: str, each: Node | str) -> None:
         shell.scopes[-1].setdefault(name, None)
     elif own and name not in shell.settled():
         shell.assign(name, None)
+    if "i" in flags:
+        shell.whole.add(name)
     if value is not None:
         whole = isinstance(value, str) and "i" in flags
         shell.assign(name, computed(str(value), shell) if whole else value)

@@ -120,6 +120,7 @@ class Shell:
         exported: Variables of the environment of commands. [text]
         maps: Associative arrays. [text]
         functions: Bodies by name. [-]
+        whole: Variables whose values are arithmetic. [text]
         fixed: Variables that cannot be set again. [text]
         words: Positional parameters. [text]
         bound: False for the script's own parameters, which may be others. [-]
@@ -142,6 +143,7 @@ class Shell:
     exported: set[str] = field(default_factory=set)
     maps: set[str] = field(default_factory=set)
     functions: dict[str, Node] = field(default_factory=dict)
+    whole: set[str] = field(default_factory=set)
     fixed: set[str] = field(default_factory=set)
     words: list[str] = field(default_factory=list)
     bound: bool = False
@@ -188,7 +190,7 @@ class Shell:
         its = Shell(self.record, self.name, self.run)
         its.__dict__.update(self.__dict__)
         its.scopes = [_copied(scope) for scope in self.scopes]
-        for name in ("exported", "fixed", "maps", "options"):
+        for name in ("exported", "fixed", "maps", "options", "whole"):
             setattr(its, name, set(getattr(self, name)))
         its.functions, its.words = dict(self.functions), list(self.words)
         its.depth = self.depth + 1

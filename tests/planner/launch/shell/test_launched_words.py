@@ -69,6 +69,7 @@ def test_the_command_that_starts_the_ranks(
         ("f() { f; }\nf\ntorchrun a.py", "calls itself"),
         ("while true; do A=1; done\ntorchrun a.py", "rounds|commands"),
         ("A=x\nfor i in {1..40}; do A=$A$A; done\ntorchrun $A", "filled to more"),
+        ("declare -i A=1\nA=7b\ntorchrun --a $A", "7b is no number"),
         ("readonly A=1\nA=2\ntorchrun --a $A", "readonly"),
     ],
 )
