@@ -12,7 +12,7 @@ messages and bandwidths alike, so latencies stay. Datasheet facts are in `specs`
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hardware.kernels.shapes import NotNegative, with_shapes
 from hardware.measured import Fraction, Measured, OfPeak, Positive
@@ -27,6 +27,7 @@ from hardware.reading.files import (
     reader,
     remembered,
 )
+from hardware.reading.numbers import PositiveInt
 from hardware.reading.units import FlopPerSecond, Seconds
 from hardware.scale_up import ScaleUpCalibration, scaled_links
 

@@ -7,14 +7,13 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    NonNegativeInt,
-    PositiveInt,
     SerializerFunctionWrapHandler,
     model_serializer,
     model_validator,
 )
 
 from hardware.reading.names import Name
+from hardware.reading.numbers import Float, NonNegativeInt, PositiveInt
 from hardware.reading.units import BytesPerSecond, Watts
 from hardware.specs import Sourced
 
@@ -37,7 +36,7 @@ class TierSpec(BaseModel):
 
     name: Name
     gpus: PositiveInt
-    oversubscription: float = Field(allow_inf_nan=False)
+    oversubscription: Float = Field(allow_inf_nan=False)
     units: tuple[PositiveInt, ...] = ()
 
     @model_validator(mode="after")
@@ -61,7 +60,7 @@ class JoinSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    bandwidth: BytesPerSecond | None = None
+    bandwidth: Annotated[BytesPerSecond, Field(gt=0)] | None = None
 
 
 MOST_NODES = 1_000_000

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field
 
 from hardware.measured import Measured, Positive
 from hardware.reading.files import UnknownNameError, find, read, remembered
+from hardware.reading.numbers import PositiveInt
 
 FormatUse = Literal["weights", "moments"]
 """Uses of a format."""

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict, PositiveInt
+from pydantic import BaseModel, ConfigDict
 
 from hardware.measured import Fraction, Measured, Positive
 from hardware.reading.files import UnknownNameError, find, read, remembered
+from hardware.reading.numbers import PositiveInt
 from hardware.reading.units import BytesPerSecond
 
 

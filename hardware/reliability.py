@@ -2,9 +2,10 @@
 
 from typing import Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hardware.reading.files import find, read, reader, remembered
+from hardware.reading.numbers import PositiveInt
 from hardware.reading.units import BytesPerSecond, Seconds
 
 _FOLDER = "reliability"

@@ -2,9 +2,10 @@
 
 from typing import Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
 from hardware.measured import Measured
+from hardware.reading.numbers import PositiveInt
 from hardware.reading.units import Bytes, BytesPerSecond
 
 Curve = tuple[tuple[Bytes, BytesPerSecond], ...]

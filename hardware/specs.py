@@ -7,15 +7,10 @@ named in `unverified` are believed, not looked up.
 from collections.abc import Mapping
 from typing import Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PositiveInt,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hardware.reading.names import Line, Name
+from hardware.reading.numbers import PositiveInt
 from hardware.reading.units import (
     Bytes,
     BytesPerSecond,

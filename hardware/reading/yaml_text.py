@@ -4,6 +4,7 @@ A YAML file says each key of a block once (YAML 1.2, section 3.2.1.3); PyYAML ta
 last of two without a word.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,10 @@ import yaml
 DEEPEST = 100
 """Blocks inside each other; no file of facts or jobs has ten. [1]"""
 _FAST = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_TWO_READINGS = re.compile(
+    r"[-+]?(?:0[0-7_]+|0b[01_]+|[1-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?)"
+)
+"""Octal with a zero alone, binary and sexagesimal numbers of YAML 1.1. [text]"""
 _WORDS: Any = yaml.resolver.Resolver()
 
 
@@ -22,6 +27,10 @@ class DuplicateKeyError(yaml.MarkedYAMLError):
         self.key, self.first, self.second = key, first.line + 1, second.line + 1
         problem = f"key {key!r} is given twice, first on line {self.first}"
         super().__init__(problem=problem, problem_mark=second)
+
+
+class NumberError(yaml.MarkedYAMLError):
+    """A number that releases of YAML read differently."""
 
 
 class NestingError(yaml.MarkedYAMLError):
@@ -39,13 +48,14 @@ def parse_yaml(text: str) -> Any:
 
     Raises:
         YAMLError: No YAML; a MarkedYAMLError has the line. DuplicateKeyError where a
-            block has one key twice, NestingError beyond DEEPEST.
+            block has one key twice, NestingError beyond DEEPEST, NumberError for
+            numbers that releases of YAML read differently.
         ValueError: A date that does not exist, or a number with too many digits.
     """
     try:
         _check(yaml.parse(text, Loader=_FAST))
         return yaml.load(text, Loader=_FAST)  # noqa: S506  # both are safe
-    except (DuplicateKeyError, NestingError):
+    except (DuplicateKeyError, NestingError, NumberError):
         raise
     except yaml.YAMLError:
         # The slow parser names the place of an error better; it nests by recursion.
@@ -82,6 +92,7 @@ def _check(events: Iterator[yaml.Event]) -> None:
             inside.pop()
         if not isinstance(event, yaml.NodeEvent):
             continue
+        _refuse_two_readings(event)
         if inside:
             inside[-1].step(event)
         if isinstance(event, yaml.CollectionStartEvent):
@@ -90,6 +101,19 @@ def _check(events: Iterator[yaml.Event]) -> None:
             mark: Any = event.start_mark
             problem = f"more than {DEEPEST} blocks stand inside each other"
             raise NestingError(problem=problem, problem_mark=mark)
+
+
+def _refuse_two_readings(event: yaml.NodeEvent) -> None:
+    """Refuse plain scalars that YAML 1.1 reads in base 8, 2 or 60, and 1.2 does not."""
+    if isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
+        if not _TWO_READINGS.fullmatch(event.value):
+            return
+        mark: Any = event.start_mark
+        problem = (
+            f"{event.value} is another number in YAML 1.1 than in 1.2; write a decimal "
+            "number without a zero in front, or text in quotes"
+        )
+        raise NumberError(problem=problem, problem_mark=mark)
 
 
 def _tag(event: yaml.ScalarEvent) -> str:

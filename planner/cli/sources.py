@@ -222,6 +222,8 @@ class Source:
             spec = assigned(_renamed(line.fields, sets), sets, Path(), ORIGIN)
             return Given(spec, ORIGIN, Path(), line.told(sets), self)
         if str(self.spec) == STDIN:
+            if sys.stdin is None:
+                raise BadInputError("is closed", file="stdin", allowed=_NEEDED)
             text = mapping_of(sys.stdin.read(), "stdin")
             read = assigned(text, sets, Path(), "stdin")
             return Given(read, "stdin", Path(), (), self)

@@ -3,8 +3,9 @@
 from functools import cache
 from importlib.resources import files
 
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict
 
+from hardware.reading.numbers import NonNegativeFloat, PositiveFloat, PositiveInt
 from hardware.reading.yaml_text import parse_yaml
 
 

@@ -17,18 +17,12 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PositiveInt,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from hardware import catalog
 from hardware.calibration import GpuCalibration, calibration
 from hardware.reading.files import CatalogError
+from hardware.reading.numbers import PositiveInt
 from hardware.remeasured import remeasured
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS

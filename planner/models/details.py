@@ -1,11 +1,38 @@
 """Fields of a config.json that change no size, and that launch files repeat."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+Activation = Literal[
+    "gelu",
+    "gelu_10",
+    "gelu_accurate",
+    "gelu_fast",
+    "gelu_new",
+    "gelu_python",
+    "gelu_python_tanh",
+    "gelu_pytorch_tanh",
+    "laplace",
+    "leaky_relu",
+    "linear",
+    "mish",
+    "prelu",
+    "quick_gelu",
+    "relu",
+    "relu2",
+    "relu6",
+    "sigmoid",
+    "silu",
+    "swish",
+    "tanh",
+    "xielu",
+]
+"""Activations of transformers 5.6.0, activations.py, ACT2CLS."""
 
 
 class Rotation(BaseModel):
@@ -25,7 +52,7 @@ class Rotation(BaseModel):
 
 
 class Details(BaseModel):
-    """Numbers of norms, rotary positions and routers; absent or null is allowed."""
+    """Norms, positions, routers and activations; absent or null is allowed."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
 
@@ -36,3 +63,6 @@ class Details(BaseModel):
     rms_norm_eps: Positive | None = None
     layer_norm_epsilon: Positive | None = None
     routed_scaling_factor: Number | None = None
+    hidden_act: Activation | None = None
+    hidden_activation: Activation | None = None
+    activation_function: Activation | None = None

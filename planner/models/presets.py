@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hardware.reading.documents import (
     DocumentError,
@@ -18,6 +18,7 @@ from hardware.reading.documents import (
     read_text,
 )
 from hardware.reading.nearest import alike
+from hardware.reading.numbers import PositiveInt
 from hardware.reading.yaml_text import parse_yaml
 from planner.models.architecture import Architecture
 from planner.models.errors import ModelConfigError

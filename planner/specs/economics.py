@@ -5,6 +5,7 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hardware.reading.money import PriceField
+from hardware.reading.numbers import Float
 from hardware.reading.units import (
     BytesPerSecond,
     GpuHours,
@@ -47,7 +48,7 @@ class EconomicsSpec(BaseModel):
     """Price of room and cooling beside a purchase, electricity apart. [USD/kW-month]"""
     power: Watts | None = None
     """Mean power of a node while it trains. [W]"""
-    pue: float | None = Field(default=None, ge=1, le=5, allow_inf_nan=False)
+    pue: Float | None = Field(default=None, ge=1, le=5, allow_inf_nan=False)
     """Power of the building over the power of its computers. [1]"""
     carbon: KgPerKwh | None = None
     """CO2 of the electricity. [kg/kWh]"""

@@ -19,6 +19,8 @@ from pydantic import (
     model_validator,
 )
 
+from hardware.reading.numbers import Float
+
 Padding = Literal["longest", "max", "packed"]
 """Rows are as long as the longest text of their micro-batch, as the job's sequence
 length, or full of several texts that attend to themselves alone. [text]"""
@@ -48,7 +50,7 @@ class LengthShare(BaseModel):
 
     length: int = Field(gt=0, le=2**30, strict=True)
     """Tokens of a text. [token]"""
-    share: float = Field(gt=0, le=1, allow_inf_nan=False)
+    share: Float = Field(gt=0, le=1, allow_inf_nan=False)
     """Share of the texts that have this length. [1]"""
 
 
@@ -57,9 +59,9 @@ class Lognormal(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    median: float = Field(gt=0, le=2**30, allow_inf_nan=False)
+    median: Float = Field(gt=0, le=2**30, allow_inf_nan=False)
     """Length that half of the texts exceed. [token]"""
-    p90: float = Field(gt=0, le=2**30, allow_inf_nan=False)
+    p90: Float = Field(gt=0, le=2**30, allow_inf_nan=False)
     """Length that a tenth of the texts exceeds. [token]"""
 
     @model_validator(mode="after")

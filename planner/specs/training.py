@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from hardware.reading.numbers import NO_SWITCH, Float
 from hardware.reading.units import Flops
 from planner.specs.lengths import Draws, Lengths, Padding, draws_of, refuse_padding
 
@@ -110,7 +111,7 @@ class LoraSpec(BaseModel):
     """Every output has a magnitude that trains, and the sum of the frozen weight and
     the product gives the direction alone: ``rank (i + o) + o`` parameters. Source:
     Liu et al. 2024, arXiv 2402.09353; priced as PEFT runs it."""
-    loraplus_lr_ratio: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    loraplus_lr_ratio: Float | None = Field(default=None, gt=0, allow_inf_nan=False)
     """Learning rate of the outer factors over that of the inner ones (LoRA+); absent:
     one rate. Source: Hayou et al. 2024, arXiv 2402.12354. [1]"""
 
@@ -141,7 +142,7 @@ class FreezeSpec(BaseModel):
     """The output projection, and the norm before it."""
 
 
-Tokens = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Tokens = Annotated[float, Field(gt=0, allow_inf_nan=False), NO_SWITCH]
 """A number of tokens. [token]"""
 
 

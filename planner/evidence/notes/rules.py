@@ -3,8 +3,9 @@
 from functools import cache
 from importlib.resources import files
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field
 
+from hardware.reading.numbers import PositiveFloat, PositiveInt
 from hardware.reading.yaml_text import parse_yaml
 from hardware.specs import FabricKind
 from planner.evidence.rows.vocabulary import ShardingWord

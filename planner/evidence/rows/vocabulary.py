@@ -2,7 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field
+
+from hardware.reading.numbers import PositiveInt
 
 Counter = Literal["allocated", "active", "reserved", "device", "unknown"]
 Ranks = Literal["max", "first", "last", "unknown"]

@@ -3,9 +3,10 @@
 from functools import cache
 from importlib.resources import files
 
-from pydantic import BaseModel, ConfigDict, PositiveInt
+from pydantic import BaseModel, ConfigDict
 
 from hardware.reading.files import read
+from hardware.reading.numbers import PositiveInt
 from planner.specs.training import Method
 
 

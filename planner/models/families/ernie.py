@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import ClassVar, Literal, Self
 
-from pydantic import NonNegativeInt, PositiveInt, model_validator
+from pydantic import model_validator
 
+from hardware.reading.numbers import NonNegativeInt, PositiveInt
 from planner.models.config import require_at_most
 from planner.models.layers.blocks import LayerKind, Moe
 from planner.models.layers.grouped_query import GroupedQueryConfig

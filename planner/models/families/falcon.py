@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import ClassVar, Literal, Self
 
-from pydantic import PositiveInt, model_validator
+from pydantic import model_validator
 
+from hardware.reading.numbers import PositiveInt
 from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe, Norm, ScanBlock
 from planner.models.layers.fourfold import FourfoldConfig
 

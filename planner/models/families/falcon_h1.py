@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from pydantic import PositiveInt, model_validator
+from pydantic import model_validator
 
+from hardware.reading.numbers import PositiveInt
 from planner.models.layers.blocks import Attention, LayerKind, Mlp, SideBySide
 from planner.models.layers.grouped_query import GroupedQueryConfig
 

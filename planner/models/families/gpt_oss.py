@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import ClassVar, Self
 
-from pydantic import PositiveInt, model_validator
+from pydantic import model_validator
 
+from hardware.reading.numbers import PositiveInt
 from planner.models.config import require_at_most
 from planner.models.layers.blocks import Attention, Moe
 from planner.models.layers.grouped_query import AlternatingConfig

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import ClassVar, Literal, Self
 
-from pydantic import PositiveInt, model_validator
+from pydantic import model_validator
 
+from hardware.reading.numbers import PositiveInt
 from planner.models.layers.blocks import Attention, LayerKind, Moe
 from planner.models.layers.grouped_query import GroupedQueryConfig
 

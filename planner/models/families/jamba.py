@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from math import ceil
 from typing import Any, ClassVar, Self
 
-from pydantic import NonNegativeInt, PositiveInt, model_validator
+from pydantic import model_validator
 
+from hardware.reading.numbers import NonNegativeInt, PositiveInt
 from planner.models.config import require_at_most
 from planner.models.layers.blocks import LayerKind, Mlp, Moe, SelectiveScan
 from planner.models.layers.grouped_query import GroupedQueryConfig

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import PositiveInt, model_validator
+from pydantic import model_validator
 
+from hardware.reading.numbers import PositiveInt
 from planner.models.architecture import runs_of
+from planner.models.errors import ModelConfigError
 from planner.models.families.deepseek import DeepseekV3Config
 from planner.models.layers.blocks import KimiDelta, LayerKind, Mlp
 
@@ -46,6 +48,8 @@ class KimiLinearConfig(DeepseekV3Config):
             taps = parts.get("short_conv_kernel_size")
             named.setdefault("linear_conv_kernel_dim", taps)
             full, layers = parts.get("full_attn_layers"), named.get("num_hidden_layers")
+            if isinstance(layers, int):
+                _refuse_beyond(parts, layers)
             if isinstance(full, list) and isinstance(layers, int):
                 kinds = ("linear_attention", "full_attention")
                 types = [kinds[layer in full] for layer in range(1, layers + 1)]
@@ -85,3 +89,16 @@ class KimiLinearConfig(DeepseekV3Config):
             value_dim=self.linear_head_dim,
             conv=self.linear_conv_kernel_dim,
         )
+
+
+def _refuse_beyond(parts: Mapping[str, Any], layers: int) -> None:
+    """Refuse lists that name a layer twice, or one that the model has not."""
+    lists = [parts.get(name) for name in ("full_attn_layers", "kda_layers")]
+    named = [layer for each in lists if isinstance(each, list) for layer in each]
+    for layer in named:
+        if not isinstance(layer, int) or not 1 <= layer <= layers:
+            raise ModelConfigError(
+                f"linear_attn_config names layer {layer}; layers are 1 to {layers}"
+            )
+    if len(set(named)) < len(named):
+        raise ModelConfigError("linear_attn_config names a layer twice")

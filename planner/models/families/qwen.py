@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import ClassVar, Self
 
-from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
+from hardware.reading.numbers import NonNegativeInt, PositiveInt
 from planner.models.config import require_at_most
 from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe
 from planner.models.layers.grouped_query import GroupedQueryConfig

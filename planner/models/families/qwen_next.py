@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import ClassVar, Literal, Self
 
-from pydantic import NonNegativeInt, PositiveInt, model_validator
+from pydantic import model_validator
 
+from hardware.reading.numbers import NonNegativeInt, PositiveInt
 from planner.models.config import require_divisible
 from planner.models.families.qwen import Qwen2Config, Qwen2MoeConfig
 from planner.models.layers.blocks import Attention, GatedDelta, LayerKind

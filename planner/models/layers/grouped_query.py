@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import ClassVar, Literal, Self
 
-from pydantic import PositiveInt, model_validator
+from pydantic import model_validator
 
+from hardware.reading.numbers import PositiveInt
 from planner.models.architecture import Architecture, runs_of
 from planner.models.config import FamilyConfig, require_divisible
 from planner.models.layers.blocks import (

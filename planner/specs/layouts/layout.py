@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from hardware.reading.numbers import Float, Int
 from planner.specs.layouts.context import CpKind
 from planner.specs.layouts.formats import CommDtype
 from planner.specs.training import MOST_SEQUENCES
@@ -29,8 +30,8 @@ class RecomputeRange(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    start: int = Field(alias="from", ge=0, le=MOST_LAYERS)
-    stop: int = Field(alias="to", ge=0, le=MOST_LAYERS)
+    start: Int = Field(alias="from", ge=0, le=MOST_LAYERS)
+    stop: Int = Field(alias="to", ge=0, le=MOST_LAYERS)
     kind: str
 
     @model_validator(mode="after")
@@ -100,13 +101,13 @@ class Offload(BaseModel):
     """Place of optimizer states and parameters: the host's memory, or its local
     drives; gradients and activations go to memory."""
 
-    optimizer: float = Field(default=0.0, ge=0.0, le=1.0)
+    optimizer: Float = Field(default=0.0, ge=0.0, le=1.0)
     """Share of the optimizer states, which the host's processors then update."""
-    parameters: float = Field(default=0.0, ge=0.0, le=1.0)
+    parameters: Float = Field(default=0.0, ge=0.0, le=1.0)
     """Share of the sharded parameters; ZeRO-3 only."""
-    gradients: float = Field(default=0.0, ge=0.0, le=1.0)
+    gradients: Float = Field(default=0.0, ge=0.0, le=1.0)
     """Share of the sharded gradients."""
-    activations: float = Field(default=0.0, ge=0.0, le=1.0)
+    activations: Float = Field(default=0.0, ge=0.0, le=1.0)
     """Share of the activations kept for backward: k of L layers are k / L."""
 
     @model_validator(mode="after")

@@ -189,14 +189,14 @@ def test_model_type_of_a_derived_model_is_accepted() -> None:
         (
             "gpt2",
             (
-                "activation_function attn_pdrop embd_pdrop n_ctx initializer_range "
+                "attn_pdrop embd_pdrop n_ctx initializer_range "
                 "reorder_and_upcast_attn scale_attn_weights summary_type use_cache"
             ),
         ),
         (
             "llama-3.1-8b",
             (
-                "attention_dropout hidden_act initializer_range pretraining_tp "
+                "attention_dropout initializer_range pretraining_tp "
                 "bos_token_id eos_token_id torch_dtype use_cache"
             ),
         ),

@@ -1,0 +1,23 @@
+"""Numbers of a user's file, strictly: true, false and text are none."""
+
+from typing import Annotated, Any
+
+import pydantic
+from pydantic import BeforeValidator, Strict
+from pydantic_core import PydanticKnownError
+
+
+def _no_switch(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise PydanticKnownError("float_type")
+    return value
+
+
+NO_SWITCH = BeforeValidator(_no_switch)
+"""Refuses true and false, and takes 1e12, which is text in YAML 1.1."""
+PositiveInt = Annotated[pydantic.PositiveInt, Strict()]
+NonNegativeInt = Annotated[pydantic.NonNegativeInt, Strict()]
+PositiveFloat = Annotated[pydantic.PositiveFloat, Strict()]
+NonNegativeFloat = Annotated[pydantic.NonNegativeFloat, Strict()]
+Float = Annotated[float, Strict()]
+Int = Annotated[int, Strict()]
