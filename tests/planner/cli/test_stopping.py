@@ -312,7 +312,10 @@ def test_a_command_that_does_not_end_by_itself_is_ended_at_its_limit(
 @pytest.mark.parametrize(
     "words", [["predict", "llama-3.1-405b-16k-h100"], ["memory", SMALL]]
 )
-def test_a_limit_of_no_time_still_has_an_answer(words: list[str]) -> None:
+def test_a_limit_of_no_time_still_has_an_answer(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Stages are then the even ones; a price takes the time that it takes."""
+    monkeypatch.setattr(cli_stopping, "LATE", 600.0)
     answer = CliRunner().invoke(app, [*words, "--time-limit", "0"])
     assert answer.exit_code == 0, answer.output
