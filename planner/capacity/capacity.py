@@ -31,6 +31,7 @@ from planner.planning.sanity import resume_doubts
 from planner.prediction.predict import complete
 from planner.prediction.ran import ran_memory
 from planner.prediction.refusals import refuse_host
+from planner.prediction.within import way
 from planner.specs.answer.estimate import MemoryEstimate
 from planner.specs.answer.memory import (
     InferenceMemory,
@@ -67,6 +68,8 @@ def training_memory(
             too small for what is offloaded.
     """
     chosen = not given.given()
+    if not chosen:
+        workload, given = way(workload, given)
     layout = _frugal(workload) if chosen else _completed(workload, given)
     if not chosen:
         workload = replace(workload, search=workload.search.unlimited())

@@ -44,6 +44,34 @@ def variants(workloads: Sequence[Workload]) -> tuple[Pricing, ...]:
         BadInputError: A listed setting is impossible under every framework, or no
             framework of the job can run it.
     """
+    every = [
+        Pricing.candidate(workload, offload=offload, comm_dtype=formats)
+        for workload in runnable(workloads)
+        for formats in wire_formats(workload)
+        for offload in offloads(workload)
+    ]
+    every = [
+        switched
+        for variant in every
+        for place in arrangements(variant)
+        for switched in with_and_without(place)
+    ]
+    return tuple(sorted(every, key=lambda variant: _share(variant.offload)))
+
+
+def runnable(workloads: Sequence[Workload]) -> list[Workload]:
+    """The job under every framework and training block that can run it.
+
+    Args:
+        workloads: The job under each framework that may run it. [-]
+
+    Returns:
+        Jobs with their own training block. [-]
+
+    Raises:
+        BadInputError: A listed setting is impossible under every framework, or no
+            framework of the job can run it.
+    """
     _refuse_impossible(workloads)
     refuse_precisions(workloads)
     under = [
@@ -55,19 +83,7 @@ def variants(workloads: Sequence[Workload]) -> tuple[Pricing, ...]:
     refuse_unwritable(under)
     under = [workload for workload in under if not unwritable(workload)]
     refuse_formats(under)
-    every = [
-        Pricing.candidate(workload, offload=offload, comm_dtype=formats)
-        for workload in under
-        for formats in wire_formats(workload)
-        for offload in _offloads(workload, workload.training)
-    ]
-    every = [
-        switched
-        for variant in every
-        for place in arrangements(variant)
-        for switched in with_and_without(place)
-    ]
-    return tuple(sorted(every, key=lambda variant: _share(variant.offload)))
+    return under
 
 
 def trainings(training: TrainingSpec, search: SearchSpec) -> Iterator[TrainingSpec]:
@@ -127,11 +143,18 @@ def _under(workload: AnyWorkload, training: TrainingSpec) -> AnyWorkload:
     return replace(workload, training=training, model=model, uncertainty=bands)
 
 
-def _offloads(workload: Workload, training: TrainingSpec) -> Iterator[Offload]:
-    """Offloads that one framework and training block allow."""
+def offloads(workload: Workload) -> Iterator[Offload]:
+    """Offloads that one framework and training block allow.
+
+    Args:
+        workload: The job under its training block. [-]
+
+    Yields:
+        Offloads; in the full space in quarters where possible. [-]
+    """
     limits, search = workload.framework.limits, workload.search
     for parts in _wanted(search, limits):
-        if updates_on_host(training.optimizer) or "optimizer" not in parts:
+        if updates_on_host(workload.training.optimizer) or "optimizer" not in parts:
             yield from _stepped(parts, workload, full=search.space == "full")
 
 

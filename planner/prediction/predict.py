@@ -84,12 +84,32 @@ def predict(workload: Workload, partial: PartialLayout) -> RankedPlan:
         BadInputError: Cluster, model or framework rule out the layout, or the host is
             too small for its offload; says which numbers clash.
     """
-    workload = replace(workload, search=workload.search.unlimited())
+    free = replace(workload, search=workload.search.unlimited())
+    return predict_limited(free, partial)
+
+
+def predict_limited(workload: Workload, partial: PartialLayout) -> RankedPlan:
+    """Complete a layout within the limits of the search block, and estimate it.
+
+    Args:
+        workload: The job.
+        partial: The part of the layout that the user fixed.
+
+    Returns:
+        The completed layout with its estimate, rank 1.
+
+    Raises:
+        BadInputError: As by :func:`predict`, and where a limit rules the layout out.
+    """
     completed = _completed(workload, partial)
     priced = estimate(workload, completed.layout)
     refuse_host(workload, priced.memory)
     return RankedPlan(
-        rank=1, layout=completed.layout, estimate=priced, gap=completed.gap
+        rank=1,
+        layout=completed.layout,
+        estimate=priced,
+        gap=completed.gap,
+        settings=Pricing.of(workload, completed.layout).chosen,
     )
 
 
@@ -120,7 +140,6 @@ def _completed(workload: Workload, partial: PartialLayout) -> Completed:
         kind = partial.recompute or "none"
         stages = tuple(_with_recompute(stage, kind) for stage in partial.stages)
         layout = _skeleton(pricing, degrees, stages, partial.order or ORDERS[0])
-        layout = layout.model_copy(update={"offload": pricing.offload})
         _refuse_illegal(pricing, layout)
         return Completed(layout)
     return _best(list(_options(pricing, partial, degrees)))
@@ -168,11 +187,12 @@ def _replicas(
     workload: Pricing, partial: PartialLayout, each: int, micro_batch: int
 ) -> int:
     """Replicas that fill the fleet, or the most that divide the batch if none do."""
-    whole = max(workload.gpus // each, 1)
+    gpus = min(workload.search.largest("gpus") or workload.gpus, workload.gpus)
+    whole = max(gpus // each, 1)
     if workload.mixed:
         whole = room_for(workload, partial.pools, each // (partial.pp or 1))
     sequences = workload.sequences // micro_batch
-    if (whole * each == workload.gpus and not workload.mixed) or sequences < 1:
+    if (whole * each == gpus and not workload.mixed) or sequences < 1:
         return whole
     return max(dp for dp in divisors(sequences) if dp <= whole)
 
@@ -194,7 +214,8 @@ def _skeleton(
     order: str,
 ) -> Layout:
     layout = Layout.model_validate({**degrees, "stages": stages, "order": order})
-    return layout.model_copy(update={"comm_dtype": workload.sends})
+    sent = {"comm_dtype": workload.sends, "offload": workload.offload}
+    return layout.model_copy(update=sent)
 
 
 def _refuse_illegal(workload: Workload, layout: Layout) -> None:
@@ -267,7 +288,9 @@ def _options(
 ) -> Iterator[_Option]:
     """Rank orders times recompute kinds, in order of preference."""
     limits = workload.framework.limits
-    orders = (partial.order,) if partial.order else limits.orders
+    allows = workload.search.allows_text
+    allowed = tuple(order for order in limits.orders if allows("order", order))
+    orders = (partial.order,) if partial.order else allowed or limits.orders
     menu = _menu(workload, partial)
     refuse_recompute(workload, menu)
     legal = [
@@ -298,7 +321,9 @@ def _menu(workload: Workload, partial: PartialLayout) -> tuple[str, ...]:
         return (partial.recompute,)
     if partial.schedule in SPLIT and not limits.recomputes_split:
         return ("none",)
-    return limits.recompute
+    allows = workload.search.allows_text
+    kept = tuple(kind for kind in limits.recompute if allows("recompute", kind))
+    return kept or limits.recompute
 
 
 def _probe(workload: Pricing, degrees: Degrees, order: str, kind: str) -> Layout:

@@ -105,7 +105,23 @@ def predicted(workload: Workload, given: PartialLayout) -> RankedPlan:
     Raises:
         BadInputError: The layout is illegal, or it cannot have run as is said.
     """
-    plan = predict(workload, given)
+    return as_ran(workload, given, predict(workload, given))
+
+
+def as_ran(workload: Workload, given: PartialLayout, plan: RankedPlan) -> RankedPlan:
+    """A priced layout, whose memory fits where it is said that the layout ran.
+
+    Args:
+        workload: The job. [-]
+        given: The part of the layout that the user fixed. [-]
+        plan: The layout, completed and priced. [-]
+
+    Returns:
+        The plan. [-]
+
+    Raises:
+        BadInputError: It cannot have run as is said.
+    """
     if not given.ran:
         return plan
     memory = ran_memory(workload, plan.layout, plan.estimate.memory)

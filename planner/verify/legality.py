@@ -289,7 +289,7 @@ def _expert_ranks(layout: Layout) -> Sentences:
 def _user_limits(workload: Workload, layout: Layout) -> Sentences:
     """Every choice is within the user's limits."""
     search = workload.search
-    for axis in [axis.name for axis in NUMBERS]:
+    for axis in ["gpus", *(axis.name for axis in NUMBERS)]:
         value = getattr(layout, axis)
         if not search.allows(axis, value):
             yield f"the search block limits {axis} to {_shown(search, axis)}: {value}"

@@ -7,9 +7,11 @@ from planner.economics import with_run
 from planner.economics.phases import Phase, phases_of, run_of_plans
 from planner.job.loading import Job, workload_for
 from planner.job.resolve import about
+from planner.job.variants import variants
 from planner.planning.sanity import doubts
-from planner.prediction.ran import predicted
+from planner.prediction.within import predict_within
 from planner.report.heading import heading
+from planner.search.emptiness import has_legal
 from planner.specs.answer.prediction import PhasePrediction, Prediction
 from planner.specs.answer.result import RankedPlan
 from planner.specs.answer.run import Run
@@ -38,6 +40,11 @@ class Priced:
     def pairs(self) -> tuple[tuple[Phase, RankedPlan], ...]:
         """Each phase with its priced layout. [-], shape (phases,)."""
         return tuple(zip(self.phases, self.plans, strict=True))
+
+    @property
+    def can_be_searched(self) -> bool:
+        """True where every phase has layouts that launch files can be written for."""
+        return all(has_legal(variants(each.job.workloads)) for each in self.phases)
 
     @property
     def answer(self) -> Prediction:
@@ -137,4 +144,4 @@ def _price(job: Job, given: PartialLayout) -> RankedPlan:
     """The layout, completed and priced under the job's one framework."""
     workload = workload_for(job, given)
     with about(job.file):
-        return predicted(workload, given)
+        return predict_within(workload, given)

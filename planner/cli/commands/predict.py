@@ -87,12 +87,21 @@ def predict(
     with this_run().searching(time_limit):
         found = priced(asked.job(own), own)
     json_text = found.answer.model_dump_json(by_alias=True, indent=2)
-    line = again(context, "plan", SHOWN | LIMITS)
-    command = f"{line}  # searches for a better layout"
+    command = _next(context, found)
     deliver(_shown(shown, found, command, asked.assumed), json_text, json_to)
     write_report(report_to, lambda: replace(found.page(), command=command))
     show_steps(found.phases, found.plans, trace_to, plot=plot and json_to != "-")
     fail_over(risk, [plan.estimate.memory for plan in found.plans])
+
+
+def _next(context: typer.Context, found: Priced) -> str:
+    """The command that finds a better layout, or says why there is none to find."""
+    if found.can_be_searched:
+        line = again(context, "plan", SHOWN | LIMITS)
+        return f"{line}  # searches for a better layout"
+    return (
+        f"{again(context, 'explain', SHOWN | LIMITS)}  # says why none can be planned"
+    )
 
 
 def _shown(

@@ -39,7 +39,7 @@ def test_a_plan_shows_itself(result: planner.Result, tmp_path: Path) -> None:
 def test_other_answers_show_themselves(
     result: planner.Result, fields: dict[str, Any]
 ) -> None:
-    priced = planner.predict(fields, layout=result.plans[0].layout)
+    priced = planner.predict(fields, layout=result.plans[0].layout, set=TWO)
     assert priced.estimate.step_time_s == result.plans[0].estimate.step_time_s
     assert priced.table()[0]["layout"] == result.table()[0]["layout"]
     assert "As given" in priced._repr_html_()

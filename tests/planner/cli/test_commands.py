@@ -46,7 +46,7 @@ def priced(monkeypatch: pytest.MonkeyPatch, result: Result) -> list[Any]:
         asked.extend(arguments)
         return result.plans[1]
 
-    monkeypatch.setattr("planner.api.flow.predict.predicted", price)
+    monkeypatch.setattr("planner.api.flow.predict.predict_within", price)
     return asked
 
 

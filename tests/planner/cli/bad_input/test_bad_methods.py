@@ -73,7 +73,7 @@ CASES = {
             model="llama-3.1-70b",
             node="server-rtx-4090-8",
             layout=", offload: {optimizer: 1.0}",
-        ),
+        ).replace("torchtitan\nstack: {name: deepspeed-zero3}", "deepspeed"),
         ["layout.offload", "host memory", "GiB a node needed", "512 GiB there"],
     ),
     "drives that get nothing": (
