@@ -110,7 +110,12 @@ def test_json_goes_to_a_file_beside_the_report(tmp_path: Path) -> None:
         ("predict", SERVED, ["inference", "planner memory"]),
         ("memory", SERVED | {"layout": {"tp": 2}}, ["layout", "inference.tp"]),
         ("memory", LORA | {"framework": "any"}, ["framework", "allowed: megatron"]),
-        ("memory", LORA | {"layout": {"tp": 2}}, ["layout", "cluster's 1 GPUs"]),
+        ("memory", LORA | {"layout": {"tp": 2}}, ["training.method", "adapters"]),
+        (
+            "memory",
+            LORA | {"framework": "megatron", "layout": {"tp": 2}},
+            ["layout", "cluster's 1 GPUs"],
+        ),
         ("memory", {**LORA, **SERVED}, ["training", "not both"]),
         ("memory", {"model": "gpt2", "cluster": "a6000-2"}, ["training", "missing"]),
         (
