@@ -13,7 +13,7 @@ from pydantic import (
 )
 
 from hardware.reading.names import Name
-from hardware.reading.numbers import Float, NonNegativeInt, PositiveInt
+from hardware.reading.numbers import NO_SWITCH, Float, NonNegativeInt, PositiveInt
 from hardware.reading.units import BytesPerSecond, Watts
 from hardware.specs import Sourced
 
@@ -91,7 +91,7 @@ class ClusterSpec(Sourced):
     """
 
     node: str
-    nodes: Annotated[PositiveInt, Field(le=MOST_NODES)]
+    nodes: Annotated[int, Field(gt=0, le=MOST_NODES), NO_SWITCH]
     out_of_service: NonNegativeInt | tuple[NonNegativeInt, ...] = ()
     tiers: tuple[TierSpec, ...] = ()
     rail_optimised: bool = False

@@ -1,4 +1,4 @@
-"""Numbers of a user's file, strictly: true, false and text are none."""
+"""Numbers of a user's file: true and false are none, as they are in Python."""
 
 from typing import Annotated, Any
 
@@ -15,9 +15,8 @@ def _no_switch(value: Any) -> Any:
 
 NO_SWITCH = BeforeValidator(_no_switch)
 """Refuses true and false, and takes 1e12, which is text in YAML 1.1."""
-PositiveInt = Annotated[pydantic.PositiveInt, Strict()]
-NonNegativeInt = Annotated[pydantic.NonNegativeInt, Strict()]
+PositiveInt = Annotated[pydantic.PositiveInt, NO_SWITCH]
+NonNegativeInt = Annotated[pydantic.NonNegativeInt, NO_SWITCH]
 PositiveFloat = Annotated[pydantic.PositiveFloat, Strict()]
 NonNegativeFloat = Annotated[pydantic.NonNegativeFloat, Strict()]
 Float = Annotated[float, Strict()]
-Int = Annotated[int, Strict()]

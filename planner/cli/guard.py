@@ -5,14 +5,13 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import ParamSpec
 
 import typer
 
 from planner.cli.output import discard_stdout
-from planner.cli.overwriting import refuse_overwriting
 from planner.cli.stopping import LEFT_BY_SIGNAL, SignalError, running
 from planner.errors import BadInputError, PlannerError
 from planner.specs.reading.escape import shown
@@ -41,7 +40,7 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         with running() as this:
             try:
-                refuse_overwriting(command, kwargs)
+                _keep_inputs(command, kwargs)
                 command(*args, **kwargs)
                 sys.stdout.flush()
             except (typer.Exit, typer.Abort):
@@ -57,6 +56,13 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
             this.leave()
 
     return run
+
+
+def _keep_inputs(command: Callable[P, None], given: Mapping[str, object]) -> None:
+    """Refuse outputs over inputs; the check is imported when a command is run."""
+    from planner.cli.overwriting import refuse_overwriting  # noqa: PLC0415
+
+    refuse_overwriting(command, given)
 
 
 def tell(error: BaseException) -> int:

@@ -1,4 +1,4 @@
-"""Which of the commands of a script is the run."""
+"""The command of a script that is the run."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from planner.launch.shell.bash.state import Command
 from planner.launch.shell.values import known
 
 SURE, LIKELY, POSSIBLE, NONE = 3, 2, 1, 0
-"""How sure it is that a command is the run, the surest first. [1]"""
+"""Ranks of commands that may be the run, the surest first. [1]"""
 TRAINING: Mapping[str, frozenset[str]] = {
     "accelerate": frozenset({"launch"}),
     "llamafactory-cli": frozenset({"train"}),

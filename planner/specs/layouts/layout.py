@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from hardware.reading.numbers import Float, Int
+from hardware.reading.numbers import NO_SWITCH, Float
 from planner.specs.layouts.context import CpKind
 from planner.specs.layouts.formats import CommDtype
 from planner.specs.training import MOST_SEQUENCES
@@ -25,13 +25,17 @@ GivenCount = Annotated[int, Field(ge=1, le=MOST_SEQUENCES, strict=True)] | None
 """A number of sequences or micro-batches that a user may leave open. [1]"""
 
 
+Layer = Annotated[int, Field(ge=0, le=MOST_LAYERS), NO_SWITCH]
+"""A layer of a virtual stage, from 0. [1]"""
+
+
 class RecomputeRange(BaseModel):
     """Layers ``start`` to ``stop - 1`` of a virtual stage share one kind."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
-    start: Int = Field(alias="from", ge=0, le=MOST_LAYERS)
-    stop: Int = Field(alias="to", ge=0, le=MOST_LAYERS)
+    start: Layer = Field(alias="from")
+    stop: Layer = Field(alias="to")
     kind: str
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""What leaves a loop, a function or a script."""
+"""Signals that leave a loop, a function or a script."""
 
 
 class _LeftError(Exception):

@@ -79,7 +79,7 @@ class Command:
 
 @dataclass
 class Record:
-    """What all shells of one run of a script share.
+    """State that all shells of one run of a script share.
 
     Attributes:
         files: Text by name; here-documents add to it. [text]

@@ -20,7 +20,7 @@ PARTS = {"comm_dtype", "offload", "stages", "pools"}
 ALLOWED = {
     "planner/evidence/rows/skeleton.py": "fields that the author of a row has to state",
     "planner/frameworks/deepspeed/limits.py": "pairs that DeepSpeed has only apart",
-    "planner/frameworks/accelerate/launch/degrees.py": "plain data parallelism",
+    "planner/launch/copies.py": "ranks of one copy of the states",
     "planner/search/space/fleet.py": "axes of pairs that a framework has only apart",
     "planner/search/incumbents.py": "columns of a mesh",
     "planner/tuning/readings.py": "degrees that a log states",
