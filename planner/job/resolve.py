@@ -21,6 +21,7 @@ from planner.cost.kernels import (
 from planner.cost.workload import Workload
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
+from planner.frameworks.adapted import with_names
 from planner.frameworks.releases import open_words
 from planner.frameworks.settings import named_stack, set_by_job
 from planner.frameworks.torchtitan.loss import filled
@@ -150,6 +151,7 @@ def _on_cluster(
 def _on_stack(job: Workload, stack: Fields, own: CalibrationFile | None) -> Workload:
     """The job on the stack that it names, as measured, with its settings on top."""
     usual, model, tokens = job.framework, job.model, job.training.seq_len
+    job = replace(job, training=with_names(usual.name, job.training, model))
     stack = with_attention(usual.name, stack, model.family, job.gpu.arch)
     stack = with_pairs(usual.name, stack, job.training.reference)
     stack = _with_rows(job, stack)

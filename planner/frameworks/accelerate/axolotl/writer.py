@@ -6,7 +6,6 @@ from typing import Any
 
 from planner.frameworks.accelerate.axolotl.known import VERSION
 from planner.frameworks.accelerate.launch.arguments import arguments as of_trainer
-from planner.frameworks.accelerate.launch.lacks import targets
 from planner.frameworks.accelerate.launch.placement import DS_FILE, placement, zero
 from planner.frameworks.accelerate.launch.plan import (
     attention,
@@ -22,6 +21,7 @@ from planner.frameworks.accelerate.launch.writer import environment
 from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.stack import BF16_STACK
 from planner.frameworks.accelerate.variants import rates, written
+from planner.frameworks.adapted import targets
 from planner.launch.brief import (
     BY_TORCHRUN,
     Brief,

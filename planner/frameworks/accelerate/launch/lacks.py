@@ -18,17 +18,11 @@ from planner.frameworks.accelerate.stack import (
     stack,
 )
 from planner.frameworks.accelerate.variants import one_rate
+from planner.frameworks.adapted import on_experts, targets
 from planner.frameworks.transformers import attention, attention_lacks, sharing_lacks
 from planner.models.asked import Asked
-from planner.models.layers.blocks import Moe
-from planner.models.layers.linears import linears
 from planner.specs.frameworks.lacks import Lack, Writer, no_reference, states_rows
 from planner.specs.training import PROJECTED, FreezeSpec
-
-GEMMS = {"qkv": ("qkv",), "proj": ("attention_out",), "fc1": ("fc1",), "fc2": ("fc2",)}
-"""GEMMs of a block by the name that Megatron gives its linear layer. [text]"""
-LATENT = ("q", "q_a", "q_b", "kv_a", "kv_b")
-"""GEMMs that make queries, keys and values in latent attention. [text]"""
 
 
 def accelerate(asked: Asked) -> Iterator[Lack]:
@@ -127,35 +121,11 @@ def _amp(asked: Asked) -> bool:
     return stack(asked) == "hf-amp"
 
 
-def targets(asked: Asked) -> str | list[str]:
-    """Linear layers that carry an adapter, as the model's code names them.
-
-    Args:
-        asked: The job. [-]
-
-    Returns:
-        Names, or all-linear; names that the model lacks are left out. [text]
-    """
-    its = asked.training.lora
-    if its.targets == "all-linear":
-        return "all-linear"
-    family = asked.model.family
-    there = [x for kind in asked.model.kinds for x in linears(kind, family)]
-    found: dict[str, None] = {}
-    for name in its.modules:
-        gemms = GEMMS.get(name, ()) + (LATENT if name == "qkv" else ())
-        shared = tuple(f"shared_{gemm}" for gemm in gemms)
-        its_own = [x.name for x in there if x.name == name or x.gemm in gemms + shared]
-        found |= dict.fromkeys(its_own)
-    return list(found)
-
-
 def _adapters(asked: Asked) -> Iterator[Lack]:
     its, where, found = asked.training, "spec.training.lora", targets(asked)
     if not found:
         yield Lack("no such linear layers here", where, its.lora.targets, "all-linear")
-    routed = any(isinstance(kind.ffn, Moe) for kind in asked.model.kinds)
-    if routed and found != "all-linear" and {"fc1", "fc2"} & {*its.lora.modules}:
+    if on_experts(its.lora, asked.model):
         what = "routed experts are no linear layers, and carry no adapters"
         yield Lack(what, where, its.lora.targets, "attention, all-linear")
     if its.quantized_experts:

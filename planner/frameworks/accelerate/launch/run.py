@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from planner.frameworks.accelerate.launch.lacks import targets
 from planner.frameworks.accelerate.launch.plan import (
     attention,
     deepspeed,
@@ -14,6 +13,7 @@ from planner.frameworks.accelerate.launch.plan import (
     with_trl,
 )
 from planner.frameworks.accelerate.variants import written
+from planner.frameworks.adapted import targets
 from planner.launch.brief import Brief
 
 HALF = {"bf16": "bfloat16", "fp16": "float16", "fp8": "bfloat16"}

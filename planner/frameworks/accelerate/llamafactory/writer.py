@@ -6,7 +6,6 @@ from typing import Any
 
 from planner.frameworks.accelerate.launch.arguments import arguments as of_trainer
 from planner.frameworks.accelerate.launch.known import keys
-from planner.frameworks.accelerate.launch.lacks import targets
 from planner.frameworks.accelerate.launch.placement import DS_FILE, zero
 from planner.frameworks.accelerate.launch.plan import (
     attention,
@@ -26,6 +25,7 @@ from planner.frameworks.accelerate.llamafactory.known import (
 )
 from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.variants import rates, written
+from planner.frameworks.adapted import targets
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
 from planner.specs.frameworks.lacks import states_rows
 from planner.specs.reading.escape import yaml_text

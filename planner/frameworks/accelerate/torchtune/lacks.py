@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from planner.frameworks.accelerate.launch.lacks import accelerate, targets
+from planner.frameworks.accelerate.launch.lacks import accelerate
 from planner.frameworks.accelerate.stack import BF16_STACK, option, stack
 from planner.frameworks.accelerate.torchtune.known import family_of
+from planner.frameworks.adapted import targets
 from planner.frameworks.transformers import attention
 from planner.models.asked import Asked
 from planner.specs.frameworks.lacks import (

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from planner.frameworks.accelerate.launch.lacks import targets
 from planner.frameworks.accelerate.launch.plan import recompute
 from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.torchtune.known import (
@@ -14,6 +13,7 @@ from planner.frameworks.accelerate.torchtune.known import (
     sizes,
 )
 from planner.frameworks.accelerate.torchtune.lacks import MLP, OPTIMIZERS, VERSION
+from planner.frameworks.adapted import targets
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
 from planner.specs.reading.escape import yaml_text
 

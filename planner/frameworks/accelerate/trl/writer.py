@@ -12,7 +12,6 @@ from planner.frameworks.accelerate.launch.known import (
     TRL,
     VERSION,
 )
-from planner.frameworks.accelerate.launch.lacks import targets
 from planner.frameworks.accelerate.launch.placement import DS_FILE, placement, zero
 from planner.frameworks.accelerate.launch.plan import (
     attention,
@@ -25,6 +24,7 @@ from planner.frameworks.accelerate.launch.run import weights
 from planner.frameworks.accelerate.launch.writer import HEADS, PLACES, environment
 from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.variants import written
+from planner.frameworks.adapted import targets
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
 from planner.models.layers.blocks import Moe
 from planner.specs.reading.escape import yaml_text
