@@ -24,14 +24,14 @@ def offload_breaches(workload: Workload, layout: Layout) -> Sentences:
     limits, allowed = workload.framework.limits, workload.search.offload
     zero, held = layout.zero_stage, _on_host(layout.offload)
     least = {"parameters": 3, "gradients": 2}
-    for name in held:
-        if zero < least.get(name, 0):
-            yield f"ZeRO-{zero} does not shard {name}, so they cannot be offloaded"
+    whole = [name for name in held if zero < least.get(name, 0)]
+    for name in whole:
+        yield f"ZeRO-{zero} does not shard {name}, so they cannot be offloaded"
     shown, listed = "+".join(held) or "none", workload.search.choices("offload")
     if (held and allowed is False) or (listed and shown not in listed):
         only = ", ".join(listed) or "none"
         yield f"the search block limits offload to {only}: {shown}"
-    if not (held and allowed):
+    if whole or not held:
         return
     if not _moves_together(layout.offload, limits.offload):
         yield f"{workload.framework.name} cannot offload {shown}"

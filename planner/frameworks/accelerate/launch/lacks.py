@@ -19,7 +19,12 @@ from planner.frameworks.accelerate.stack import (
 )
 from planner.frameworks.accelerate.variants import one_rate
 from planner.frameworks.adapted import on_experts, targets
-from planner.frameworks.transformers import attention, attention_lacks, sharing_lacks
+from planner.frameworks.transformers import (
+    attention,
+    attention_lacks,
+    group_lacks,
+    sharing_lacks,
+)
 from planner.models.asked import Asked
 from planner.specs.frameworks.lacks import Lack, Writer, no_reference, states_rows
 from planner.specs.training import PROJECTED, FreezeSpec
@@ -208,6 +213,7 @@ def _zero(asked: Asked) -> Iterator[Lack]:
             & ((its.zero_stage == 1) | (its.zero_stage == 2))
         ),
     )
+    yield from group_lacks()
     what = "Ulysses trains under ZeRO 2 and 3"
     below = lambda its: (its.cp > 1) & (its.zero_stage < 2)  # noqa: E731
     yield Lack(what, "layout.zero_stage", allowed="2, 3", when=below)

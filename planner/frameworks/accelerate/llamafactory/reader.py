@@ -256,14 +256,14 @@ def _unknown(given: Mapping[str, Any]) -> Iterator[Unknown]:
         if given[name] not in (None, False):
             yield Unknown(name, given[name], CHANGES)
     yield from _of_stage(given)
-    if given["finetuning_type"] not in ("full", "lora"):
-        yield Unknown("finetuning_type", given["finetuning_type"], NOT_PRICED)
-    if given.get("flash_attn", "auto") not in ("auto", *ATTENTIONS):
-        yield Unknown("flash_attn", given["flash_attn"], NOT_PRICED)
-    if given.get("quantization_bit") not in (None, 4, 8):
-        yield Unknown("quantization_bit", given["quantization_bit"], NOT_PRICED)
-    if given.get("quantization_method", "bnb") != "bnb":
-        yield Unknown("quantization_method", given["quantization_method"], NOT_PRICED)
+    for name, known in (
+        ("flash_attn", ("auto", *ATTENTIONS)),
+        ("finetuning_type", ("full", "lora")),
+        ("quantization_bit", (4, 8)),
+        ("quantization_method", ("bnb",)),
+    ):
+        if given.get(name) not in (None, *known):
+            yield Unknown(name, given[name], NOT_PRICED)
 
 
 def _of_stage(given: Mapping[str, Any]) -> Iterator[Unknown]:

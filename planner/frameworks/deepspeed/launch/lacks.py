@@ -4,7 +4,11 @@ from collections.abc import Iterator
 
 from planner.frameworks.deepspeed.launch.known import VERSION
 from planner.frameworks.deepspeed.limits import LIMITS
-from planner.frameworks.transformers import attention_lacks, sharing_lacks
+from planner.frameworks.transformers import (
+    attention_lacks,
+    group_lacks,
+    sharing_lacks,
+)
 from planner.models.asked import Asked
 from planner.models.layers.blocks import Attention
 from planner.specs.frameworks.lacks import Lack, Writer, no_reference, other_rows
@@ -91,6 +95,7 @@ def _model(asked: Asked) -> Iterator[Lack]:
             when=lambda its: its.zero_stage == 3,
         )
     yield from attention_lacks(asked, "deepspeed")
+    yield from group_lacks()
     yield from sharing_lacks(asked, 2)
     if asked.model.mtp_layers:
         layers = f"{asked.model.mtp_layers} layers"

@@ -104,6 +104,7 @@ GROUPED = "--moe-grouped-gemm --moe-token-dispatcher-type alltoall "
         (EXPERTS + "--moe-grouped-gemm", ["--moe-token-dispatcher-type"]),
         (EXPERTS + "--moe-token-dispatcher-type alltoall", ["--moe-grouped-gemm"]),
         ("--transformer-impl local", ["--transformer-impl"]),
+        ("--attention-backend unfused", []),
         ("--no-rope-fusion", ["--no-rope-fusion"]),
         ("--cp-comm-type p2p a2a", ["--cp-comm-type"]),
         (
