@@ -167,7 +167,8 @@ def stages_of(outcome: SearchOutcome, found: Found) -> tuple[Stage, ...]:
         used = [left[next(order)].pop() for _ in range(int(counts.sum()))]
         ends = [len(list(same)) for _, same in groupby(used)]
         spans = [
-            (stop - n, stop) for n, stop in zip(ends, np.cumsum(ends), strict=True)
+            (stop - n, stop)
+            for n, stop in zip(ends, np.cumsum(ends).tolist(), strict=True)
         ]
         ranges = [RecomputeRange(start=a, stop=b, kind=used[a]) for a, b in spans]
         stages.append(Stage(layers=len(used), recompute=tuple(ranges)))
