@@ -47,6 +47,24 @@ A command makes many objects that last, and next to no rings, so looks find noth
 """
 
 
+class _Stderr(FileIO):
+    """Messages, read or not: a reader that has gone changes neither work nor code."""
+
+    def write(self, text: Any) -> int:
+        """Write a message, which counts as written where nobody reads it.
+
+        Args:
+            text: The message. [B]
+
+        Returns:
+            Bytes that were taken. [B]
+        """
+        try:
+            return super().write(text)
+        except OSError:
+            return len(text)
+
+
 class _OnDemand(Mapping[str, Any]):
     """Commands by name, each imported when it is asked for.
 
@@ -143,7 +161,9 @@ def main() -> None:
     begin_with_process()
     # A stream that the caller closed is no stream at all here.
     sys.stdout = sys.stdout or TextIOWrapper(FileIO(os.devnull, "w"))
-    sys.stderr = sys.stderr or TextIOWrapper(FileIO(os.devnull, "w"))
+    messages = sys.stderr.fileno() if sys.stderr else os.open(os.devnull, os.O_WRONLY)
+    unheard = _Stderr(messages, "w", closefd=False)
+    sys.stderr = TextIOWrapper(unheard, line_buffering=True)
     for stream in (sys.stdout, sys.stderr):
         # A bar or a dash that the terminal cannot show is no reason to fail.
         if isinstance(stream, TextIOWrapper):

@@ -147,12 +147,12 @@ def check_writable(**options: Path | str | None) -> None:
             )
     # A device takes as many outputs as there are.
     new = (path for path in files.values() if path.is_file() or not path.exists())
-    given = [path.resolve() for path in new]
+    given = [os.path.realpath(path) for path in new]
     if len(set(given)) < len(given):
         raise BadInputError(
             "two outputs cannot go to one file",
             field=" and ".join(f"--{name}" for name in files),
-            value=str(given[0]),
+            value=given[0],
         )
 
 
@@ -173,7 +173,7 @@ def _obstacle_beside(path: Path) -> str:
             folder = folder.parent
         if not is_folder(folder):
             return f"{folder} is no folder"
-        if len(path.name.encode()) > MOST_NAME:
+        if len(os.fsencode(path.name)) > MOST_NAME:
             return "its name is too long"
         with tempfile.TemporaryFile(dir=folder):
             return ""

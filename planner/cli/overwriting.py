@@ -2,9 +2,12 @@
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from hardware.reading.documents import (
     DocumentError,
@@ -18,6 +21,9 @@ from planner.errors import BadInputError
 
 OUTPUTS = frozenset({"--json", "--out", "--report", "--save", "--trace"})
 """Options that name a file to write. [text]"""
+MOST_READ = 1 << 20
+"""Most characters of a file in which names of others are looked for. [1]"""
+_WORD = re.compile(r"""[^\s'"=,:;()<>|&{}\[\]]+""")
 DEEPEST = 4
 """Files that name each other in a row: purchase, job, model. [1]"""
 
@@ -25,8 +31,8 @@ DEEPEST = 4
 def refuse_overwriting(command: Callable[..., Any], given: Mapping[str, Any]) -> None:
     """Refuse an output that is a file which the command reads, by any name of it.
 
-    Inputs are the arguments that name a file, the files that these name, and the YAML
-    in a folder that is read.
+    Inputs are the arguments that name a file, the files that these name, and all that
+    lies in a folder that is read. A folder that is an output may hold none of them.
 
     Args:
         command: The command, with an annotation for each option. [-]
@@ -36,22 +42,25 @@ def refuse_overwriting(command: Callable[..., Any], given: Mapping[str, Any]) ->
         BadInputError: An output is an input.
     """
     options = dict(_outputs(command))
-    files = {
+    there = {
         option: Path(given[name])
         for name, option in options.items()
-        if given.get(name) not in (None, "-") and is_file(Path(given[name]))
+        if given.get(name) not in (None, "-") and _is_either(Path(given[name]))
     }
-    if not files:
+    if not there:
         return
     others = [value for name, value in given.items() if name not in options]
-    read = list(_read(_texts(others), Path(), DEEPEST))
-    for option, path in files.items():
-        if any(_is_within(path, source) for source in read):
+    read = _read(others)
+    for option, path in there.items():
+        lost = next((source for source in read if _writes_over(path, source)), None)
+        if lost is not None:
+            what = "holds" if is_folder(path) else "is"
             raise BadInputError(
-                "is a file that the command reads, and would be lost",
+                f"{what} a file that the command reads, and would be lost",
                 file=str(path),
                 field=option,
-                allowed="another file",
+                value=str(lost),
+                allowed="another file or folder",
             )
 
 
@@ -81,30 +90,55 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def _read(texts: Iterable[str], base: Path, depth: int) -> Iterator[Path]:
-    """Files and folders that texts name, and those that the files name in turn."""
-    for text in dict.fromkeys(texts):
-        path = base / text
-        if not text or not (is_file(path) or is_folder(path)):
-            continue
-        yield path
-        if depth and is_file(path) and path.suffix in SUFFIXES:
-            yield from _read(_inside(path), path.parent, depth - 1)
+def _read(values: Iterable[object]) -> list[Path]:
+    """Files and folders that a command line names, and files that these name."""
+    near = [*_paths(_texts(values), Path())]
+    known = dict.fromkeys(near)
+    for _ in range(DEEPEST):
+        files = [path for path in near if is_file(path)]
+        named = (path for file in files for path in _named_in(file))
+        near = [path for path in dict.fromkeys(named) if path not in known]
+        known |= dict.fromkeys(near)
+    return list(known)
 
 
-def _inside(path: Path) -> Iterator[str]:
-    """Texts within a YAML file; none where it cannot be read."""
+def _named_in(file: Path) -> Iterator[Path]:
+    """What a YAML file names, and files among the words of any other."""
     try:
-        yield from _texts(plain_yaml(read_text(path)))
-    except DocumentError:
+        text = read_text(file, most=MOST_READ)
+        if file.suffix in SUFFIXES:
+            yield from _paths(_texts(plain_yaml(text)), file.parent)
+            return
+        for base in (file.parent, Path()):
+            yield from filter(is_file, _paths(_WORD.findall(text), base))
+    except (DocumentError, yaml.YAMLError):
+        # The command says what is wrong with it.
         return
 
 
-def _is_within(path: Path, source: Path) -> bool:
-    """True where a file is a source, or YAML in a folder that is one."""
-    try:
-        if is_file(source):
-            return path.samefile(source)
-        return path.suffix in SUFFIXES and source.resolve() in path.resolve().parents
-    except OSError:
-        return False
+def _paths(texts: Iterable[str], base: Path) -> Iterator[Path]:
+    for text in dict.fromkeys(texts):
+        if text and _is_either(base / text):
+            yield base / text
+
+
+def _writes_over(path: Path, source: Path) -> bool:
+    """True where an output is a source, lies in one, or is a folder that holds one."""
+    if is_folder(path):
+        return _lies_in(source, path)
+    if is_file(source):
+        return path.samefile(source)
+    if _lies_in(path, source):
+        return True
+    # A second entry of the file may lie anywhere; few files have one.
+    return path.stat().st_nlink > 1 and any(
+        path.samefile(each) for each in source.rglob("*") if is_file(each)
+    )
+
+
+def _is_either(path: Path) -> bool:
+    return is_file(path) or is_folder(path)
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))

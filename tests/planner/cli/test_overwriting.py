@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 import yaml
@@ -103,6 +104,62 @@ def test_the_script_that_is_imported_is_kept(tmp_path: Path) -> None:
         app, ["import", str(tmp_path), *words[2:], "--out", str(script)]
     )
     assert "would be lost" in inside.output
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Path:
+    """A folder of launch files and of a file of the user's."""
+    words = ["plan", "--model", "llama-3.2-1b", "--on", "8xh100", "--framework"]
+    done = CliRunner().invoke(app, [*words, "megatron", "--out", str(tmp_path / "run")])
+    assert done.exit_code == 0, done.output
+    copyfile(tmp_path / "run" / "plan.json", tmp_path / "run" / "mine.json")
+    return tmp_path / "run"
+
+
+def test_a_folder_that_holds_an_input_is_kept(launch: Path) -> None:
+    """--force deletes the folder; it took the plan along."""
+    before = sorted(launch.iterdir())
+    (launch.parent / "link").symlink_to(launch)
+    for plan, out in (("mine", "run"), ("plan", "run"), ("mine", "link")):
+        words = ["emit", str(launch / f"{plan}.json"), "--target", "megatron"]
+        done = CliRunner().invoke(
+            app, [*words, "--force", "--out", str(launch.parent / out)]
+        )
+        assert done.exit_code == 2, done.output
+        assert "holds a file that the command reads" in done.output
+        assert sorted(launch.iterdir()) == before
+
+
+def test_every_file_of_a_folder_that_is_read_is_kept(launch: Path) -> None:
+    (launch.parent / "second").hardlink_to(launch / "arguments.sh")
+    before = {path: path.read_bytes() for path in launch.iterdir()}
+    for out in (*before, launch.parent / "second"):
+        words = ["import", str(launch), "--on", "8xh100", "--model", "llama-3.2-1b"]
+        done = CliRunner().invoke(app, [*words, "--out", str(out)])
+        assert done.exit_code == 2, done.output
+        assert "would be lost" in done.output
+    assert before == {path: path.read_bytes() for path in launch.iterdir()}
+
+
+def test_a_file_that_a_script_names_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("accelerate launch --config_file=a.yaml t.py\n")
+    (tmp_path / "a.yaml").write_text("num_processes: 8\n")
+    words = ["import", str(tmp_path / "run.sh"), "--out", str(tmp_path / "a.yaml")]
+    assert "would be lost" in CliRunner().invoke(app, words).output
+
+
+def test_an_input_that_is_no_yaml_is_told_before_an_old_output(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text("a: [")
+    (tmp_path / "old.json").write_text("")
+    words = [
+        "predict",
+        str(tmp_path / "job.yaml"),
+        "--json",
+        str(tmp_path / "old.json"),
+    ]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert "is no YAML" in done.output
 
 
 SAID = {
