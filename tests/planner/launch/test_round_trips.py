@@ -59,6 +59,12 @@ FSDP = {"zero_stage": 3, "micro_batch": 4, "recompute": "full"}
             {},
             "refused layout",
         ),
+        (
+            "accelerate",
+            {"zero_stage": 0},
+            {"training": {"precision": "fp16"}},
+            "refused layout",
+        ),
         ("deepspeed", FSDP | {"dp_shard": 1}, {}, "refused layout"),
     ],
 )

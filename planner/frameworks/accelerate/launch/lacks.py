@@ -112,6 +112,10 @@ def _numbers(asked: Asked) -> Iterator[Lack]:
     if stack(asked) == BF16_STACK:
         yield Lack("its weights are bf16", where, its, "bf16; another stack")
     adapters = asked.training.method != "full"
+    if not adapters and not _amp(asked):
+        what = "whole weights are fp32 beside fp16, where nothing is sharded"
+        allowed = "bf16; ZeRO 2 or 3; stack hf-amp"
+        yield Lack(what, where, its, allowed, when=lambda its: its.zero_stage < 2)
     if adapters and asked.training.lora.precision != "fp32" and not _amp(asked):
         yield Lack(
             "fp16 gradients of fp16 adapters cannot be scaled",

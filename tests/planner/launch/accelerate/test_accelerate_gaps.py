@@ -31,6 +31,7 @@ def brief_of(gpus: int, layout: dict[str, Any], **spec: Any) -> Brief:
     ("gpus", "layout", "spec", "field"),
     [
         (2, FSDP, {"stack": {"name": "unsloth"}}, "spec.stack"),
+        (1, {}, {"training": {"precision": "fp16"}}, "spec.training.precision"),
         (2, FSDP, {"training": {"optimizer": "lion"}}, "spec.training.optimizer"),
         (2, FSDP, {"training": {"optimizer": "muon"}}, "spec.training.optimizer"),
         (
@@ -98,7 +99,6 @@ def test_what_has_no_words_is_named(
         (1, {}, {"training": {"optimizer": "lion"}}),
         (2, {"zero_stage": 1}, {"stack": {"name": "hf-trainer"}}),
         (1, {}, {"training": {"precision": "fp16"}, "stack": {"name": "hf-amp"}}),
-        (1, {}, {"training": {"precision": "fp16"}}),
     ],
 )
 def test_what_has_words_has_no_gap(
