@@ -1,6 +1,7 @@
 """Reads accelerate.yaml and a trainer's arguments into a layout and training."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -36,6 +37,7 @@ from planner.frameworks.accelerate.stack import (
 from planner.frameworks.accelerate.variants import RATIO, WORDS
 from planner.frameworks.transformers import asked_attention
 from planner.launch.brief import Reading
+from planner.launch.shell.runs import launch_of
 from planner.launch.sizes import HUGGING_FACE, sizes_of
 from planner.launch.unknown import NOT_PRICED, Unknown, absent
 
@@ -94,7 +96,24 @@ def read(files: Mapping[str, str]) -> Reading:
             file=", ".join(files),
             allowed="YAML with distributed_type or per_device_train_batch_size",
         )
+    _refuse_pairs(files)
     return reading_of(its, "accelerate")
+
+
+_PAIRS = re.compile(r"\btrl dpo\b|\b(?:run_)?dpo\w*\.py\b")
+"""Programs of TRL and of its readers' books that train on pairs. [text]"""
+
+
+def _refuse_pairs(files: Mapping[str, str]) -> None:
+    """Refuse preference training by arguments alone, which no reader takes."""
+    launch = launch_of(files)
+    if found_in := _PAIRS.search(" ".join(launch.words)):
+        raise BadInputError(
+            "preference training is read from TRL's YAML, and not from arguments",
+            file=launch.file,
+            field=found_in[0],
+            allowed="the file of `trl dpo --config FILE` beside the script",
+        )
 
 
 def reading_of(its: Found, target: str) -> Reading:
