@@ -5,7 +5,9 @@ A kernel would bring thirty packages; the cells are plain Python without magics.
 
 import ast
 import json
+import re
 from collections.abc import Iterator
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
@@ -59,3 +61,19 @@ def test_notebooks_are_kept_without_outputs() -> None:
 def test_a_cell_shows_its_last_expression() -> None:
     assert shown("x = 2\nx + 1", {}) == "3"
     assert shown("x = 2", {}) == ""
+
+
+def brought(package: str) -> set[str]:
+    """A package, and those that it needs without extras."""
+    needs = [each for each in requires(package) or () if "extra ==" not in each]
+    return {package} | {re.split(r"[^\w.-]", each)[0].lower() for each in needs}
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_what_planner_does_not_bring_is_named_at_the_start(notebook: Path) -> None:
+    every = json.loads(notebook.read_text())["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells(notebook))
+    imported = re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE)
+    base = set().union(*map(brought, brought("planner")))
+    named = re.search(r"`pip install (.*?)`", "".join(every[0]["source"]))
+    assert set(imported) - base == set(named[1].split() if named else ())

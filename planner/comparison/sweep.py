@@ -15,7 +15,9 @@ Task = TypeVar("Task")
 Done = TypeVar("Done")
 
 CONNECT_S = 10.0
-"""Longest wait for a scheduler, and then for its first worker. [s]"""
+"""Longest wait for a scheduler, and for a worker of it. [s]"""
+LOOK_S = 5.0
+"""Time without a result after which the workers are looked at. [s]"""
 INSTALL = "pip install 'planner[distributed]'"
 
 
@@ -83,7 +85,7 @@ def on_dask(
         Index of a task and its result, in the order in which they are done.
 
     Raises:
-        UnreachableError: No scheduler there, no worker in time, or it went away.
+        UnreachableError: No scheduler there, no worker in time, or they went away.
         BadInputError: Dask is not installed.
     """
     client = connected(address)
@@ -122,11 +124,19 @@ def connected(address: str) -> Any:
     except (OSError, ValueError, TypeError, TimeoutError) as error:
         raise _unreachable("cannot be reached", address) from error
     try:
+        _require_worker(client, address)
+    except UnreachableError:
+        client.close(timeout=CONNECT_S)
+        raise
+    return client
+
+
+def _require_worker(client: Any, address: str) -> None:
+    """Wait for a worker, and not for ever."""
+    try:
         client.wait_for_workers(1, timeout=CONNECT_S)
     except (OSError, TimeoutError) as error:
-        client.close(timeout=CONNECT_S)
         raise _unreachable("has no workers", address) from error
-    return client
 
 
 def lost(address: str) -> UnreachableError:
@@ -155,13 +165,29 @@ def _gathered(
     client: Any, work: Callable[[Task], Done], tasks: Sequence[Task], address: str
 ) -> Iterator[tuple[int, Done]]:
     """Results as they are done; a lost scheduler ends it with one message."""
-    from distributed import as_completed  # noqa: PLC0415
+    from distributed import KilledWorker  # noqa: PLC0415
     from distributed.client import FutureCancelledError  # noqa: PLC0415
 
     futures = [client.submit(_alone, work, task, pure=False) for task in tasks]
     places = {future.key: at for at, future in enumerate(futures)}
     try:
-        for future in as_completed(futures, loop=client.loop):
+        for future in _done(client, futures, address):
             yield places[future.key], future.result()
+    except KilledWorker as error:
+        raise _unreachable("lost every worker that began a task", address) from error
     except (OSError, FutureCancelledError) as error:
         raise lost(address) from error
+
+
+def _done(client: Any, futures: Sequence[Any], address: str) -> Iterator[Any]:
+    """Futures as they are done, while there is a worker to do them."""
+    from distributed import as_completed  # noqa: PLC0415
+
+    open_ = dict.fromkeys(futures)
+    while open_:
+        try:
+            for future in as_completed(open_, loop=client.loop, timeout=LOOK_S):
+                del open_[future]
+                yield future
+        except TimeoutError:
+            _require_worker(client, address)

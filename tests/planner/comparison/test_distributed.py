@@ -154,6 +154,25 @@ def test_a_killed_worker_costs_nothing_but_time(
     assert {path: path.stat().st_mtime_ns for path in kept.glob("*.json")} == started
 
 
+@pytest.mark.parametrize("more", [(), ("--fall-back",)])
+def test_the_last_worker_that_dies_is_told(
+    cluster: Cluster, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    """The sweep waited for a worker that might come, past every limit."""
+    file = written(tmp_path, job=job(), candidates=candidates())
+    waited_for(lambda: len(cluster.tasks()) == len(cluster.workers))
+    for worker in cluster.workers:
+        os.kill(worker.pid, signal.SIGSTOP)
+    sweep = planner(file, "--scheduler", cluster.address, *more)
+    waited_for(lambda: any(cluster.tasks().values()))
+    for worker in cluster.workers:
+        os.kill(worker.pid, signal.SIGKILL)
+    out, err = sweep.communicate(timeout=PATIENCE_S)
+    assert "the scheduler has no workers" in err
+    assert sweep.returncode == (0 if more else BAD_INPUT)
+    assert len(json.loads(out)["candidates"] if more else []) == len(more) * len(COUNTS)
+
+
 def test_a_scheduler_that_is_gone_is_one_message(tmp_path: Path) -> None:
     """And a reason to plan here only where that is asked for."""
     file = written(tmp_path, job=JOB, candidates=candidates()[:1])
