@@ -65,6 +65,12 @@ FSDP = {"zero_stage": 3, "micro_batch": 4, "recompute": "full"}
             {"training": {"precision": "fp16"}},
             "refused layout",
         ),
+        (
+            "accelerate",
+            FSDP,
+            {"training": {"precision": "fp8"}, "stack": {"name": "hf-bf16"}},
+            "refused layout",
+        ),
         ("deepspeed", FSDP | {"dp_shard": 1}, {}, "refused layout"),
     ],
 )

@@ -103,8 +103,8 @@ def _numbers(asked: Asked) -> Iterator[Lack]:
     if its not in LIMITS.precisions:
         yield Lack("no such format", where, its, ", ".join(LIMITS.precisions))
     if its == "fp8":
-        what = "no fp8 beside DeepSpeed or tensor ranks"
-        by_itself = deepspeed(asked)
+        what = "no fp8 beside DeepSpeed, tensor ranks or weights without autocast"
+        by_itself = deepspeed(asked) or stack(asked) == BF16_STACK
         split = lambda its: by_itself | (its.tp > 1)  # noqa: E731
         yield Lack(what, where, its, "bf16, fp16", when=split)
     if its != "fp16" or deepspeed(asked):
