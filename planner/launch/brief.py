@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import gcd
 
 from hardware.catalog import Cluster
-from planner.launch.copies import Copies, shard_group
+from planner.launch.copies import Copies, shard_group, shared_out
 from planner.launch.placement import Nodes, placed
 from planner.launch.sizes import Size
 from planner.launch.unknown import Unknown
@@ -224,6 +224,8 @@ class Reading:
         named: Hub id or folder of the weights that the files name. [text]
         copies: Copies of the states, where the ranks of the run give the group that
             shares them. [-]
+        shares_batch: Setting of a global batch that DeepSpeed shares out over the
+            replicas; empty where another tool does. [text]
     """
 
     target: str
@@ -239,6 +241,7 @@ class Reading:
     per_replica: int | None = None
     named: str = ""
     copies: Copies | None = None
+    shares_batch: str = ""
 
     def layout_on(self, cluster: Cluster) -> Mapping[str, object]:
         """Fields of a layout that the files fix on a cluster.
@@ -247,12 +250,18 @@ class Reading:
             cluster: The cluster of the run. [-]
 
         Returns:
-            Values by field; the shard group too, where the files count copies. [-]
+            Values by field; the shard group too, where the files count copies, and
+            the shares of a batch that DeepSpeed shares out. [-]
 
         Raises:
-            BadInputError: The ranks do not divide into the copies.
+            BadInputError: The ranks do not divide into copies, or the batch does not.
         """
-        if self.copies is None:
-            return self.layout
-        group = shard_group(self.copies, self.layout, cluster, self.gpus)
-        return {**self.layout, "dp_shard": group}
+        found = dict(self.layout)
+        if self.copies is not None:
+            group = shard_group(self.copies, self.layout, cluster, self.gpus)
+            found["dp_shard"] = group
+        total = self.training.get("global_batch")
+        if self.shares_batch and isinstance(total, int):
+            ranks = self.gpus or cluster.gpus
+            found |= shared_out(self.layout, total, self.shares_batch, ranks)
+        return found

@@ -1,5 +1,6 @@
-"""Copies of sharded states, from which the ranks of a run give the shard group."""
+"""What the ranks of a run settle: the group that shares states, a batch's shares."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -81,3 +82,44 @@ def _wrong(its: Copies, problem: str, allowed: str) -> BadInputError:
         value=its.value,
         allowed=allowed,
     )
+
+
+def shared_out(
+    layout: Mapping[str, Any], total: int, name: str, ranks: int
+) -> dict[str, int]:
+    """Micro-batch and accumulation: ``batch = micro x accumulation x replicas``.
+
+    A global batch alone is one micro-batch of each replica.
+
+    Args:
+        layout: Fields of a layout that the files fix. [-]
+        total: Global batch. [sequence]
+        name: Setting of the global batch. [text]
+        ranks: Ranks of the run. [1]
+
+    Returns:
+        The two fields. [sequence, 1]
+
+    Raises:
+        BadInputError: The product is not the global batch.
+
+    References:
+        DeepSpeed 0.19.8 runtime/config.py, _set_batch_related_parameters.
+    """
+    inner = math.prod(int(layout.get(axis, 1)) for axis in ("tp", "pp", "cp"))
+    replicas = ranks // inner
+    micro, steps = layout.get("micro_batch"), layout.get("grad_accum")
+    if micro is None:
+        steps = steps or 1
+        micro = total // max(replicas * steps, 1)
+    elif steps is None:
+        steps = total // max(replicas * micro, 1)
+    if not micro or not steps or micro * steps * replicas != total:
+        raise BadInputError(
+            f"is not micro-batch {micro} x accumulation {steps} x {replicas} replicas "
+            f"on {ranks} ranks",
+            field=name,
+            value=total,
+            allowed=f"{micro * steps * replicas or replicas}, or other ranks",
+        )
+    return {"micro_batch": micro, "grad_accum": steps}

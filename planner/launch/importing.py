@@ -266,11 +266,12 @@ def _may_be(file: Path) -> bool:
 
 
 def _refuse_twins(file: Path, text: str) -> None:
-    """Refuse YAML with a repeated key; the target judges files that are no YAML."""
-    if file.suffix not in SUFFIXES:
+    """Refuse YAML or JSON with a repeated key; the target judges other files."""
+    if file.suffix not in (*SUFFIXES, ".json"):
         return
     try:
-        parse_yaml(text)
+        # JSON may be indented by tabs, which YAML refuses.
+        parse_yaml(text.expandtabs() if file.suffix == ".json" else text)
     except DuplicateKeyError as error:
         raise given_twice(error, str(file)) from error
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -329,7 +330,9 @@ def import_spec(
         its = model_named(told.model).architecture
         refuse_other_model(reading.sizes, its, told.model)
     fields = _fields(reading, told)
-    if not any(name.startswith("training.global_batch") for name in assignments):
+    if any(name.startswith("training.global_batch") for name in assignments):
+        reading = replace(reading, shares_batch="")
+    else:
         fields |= _batch(fields, reading)
     if not any(name.startswith("layout.dp_shard") for name in assignments):
         fields |= _shards(fields, reading)
@@ -379,8 +382,9 @@ def _batch(fields: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
 
 
 def _shards(fields: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
-    """Ranks that share states, where the files count the copies of states."""
-    if reading.copies is None or not fields.get("cluster"):
+    """Layout with what the ranks of the run leave: shard group, shares of a batch."""
+    settled = reading.copies or reading.shares_batch
+    if not settled or not fields.get("cluster"):
         return {}
     return {"layout": dict(reading.layout_on(_cluster(fields["cluster"])))}
 

@@ -18,6 +18,7 @@ from planner.frameworks.accelerate.launch.trainer import (
     options_of,
     true,
 )
+from planner.frameworks.deepspeed.launch.settings import as_read
 from planner.launch.shell.runs import launch_of
 
 Fields = Mapping[str, Any]
@@ -82,13 +83,16 @@ def found(files: Mapping[str, str]) -> Found:
 
     Returns:
         Contents of the files. [-]
+
+    Raises:
+        BadInputError: DeepSpeed refuses a value of its file.
     """
     its: dict[str, Any] = {}
     for name, text in files.items():
         content = {} if name.endswith((".py", ".md")) else parsed(text)
         kind = _kind(content)
         if kind and kind not in its:
-            its[kind] = content
+            its[kind] = as_read(content, name) if kind == "zero" else content
             if kind in ("places", "training"):
                 its.setdefault("name", name)
     options = options_of(files, _launcher())

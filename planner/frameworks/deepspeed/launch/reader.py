@@ -24,6 +24,7 @@ from planner.frameworks.deepspeed.launch.known import (
     TRAINER,
     unknown,
 )
+from planner.frameworks.deepspeed.launch.settings import AUTO, as_read
 from planner.frameworks.transformers import asked_attention, strange_attention
 from planner.launch.brief import Reading
 from planner.launch.sizes import HUGGING_FACE, sizes_of
@@ -31,8 +32,6 @@ from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown, absent
 from planner.specs.layouts.layout import Stage
 
 Fields = Mapping[str, Any]
-AUTO = "auto"
-"""Value that Trainer's DeepSpeed plugin fills in from Trainer's arguments. [text]"""
 OPTIMIZERS = {
     "adamw": "adamw",
     "adam": "adamw",
@@ -109,6 +108,7 @@ def read(files: Mapping[str, str]) -> Reading:
         gpus=gpus,
         sizes=sizes_of(_model(files), HUGGING_FACE, file="config.json"),
         per_replica=_per_replica(filled, layout),
+        shares_batch="train_batch_size" if _shares(filled, layout) else "",
     )
 
 
@@ -116,7 +116,7 @@ def _settings(files: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
     for name, text in files.items():
         its = _parsed(text)
         if MARKS & its.keys():
-            return name, its
+            return name, as_read(its, name)
     raise BadInputError(
         "is no configuration of DeepSpeed",
         file=", ".join(files),
@@ -223,11 +223,7 @@ def _offload(zero: Fields, file: str) -> dict[str, Any]:
 def _share(block: Fields, field: str, file: str) -> float:
     """Share that lies on the host; 1 where no ratio is given. [1]."""
     value = block.get("ratio", 1.0)
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not 0 < value <= 1
-    ):
+    if not value:
         raise BadInputError(
             "is no share", file=file, field=field, value=value, allowed="0 < ratio <= 1"
         )
@@ -288,6 +284,11 @@ def _global_batch(its: Fields, layout: Fields, gpus: int | None) -> int | None:
         return given
     inner, each = layout["tp"] * layout["pp"] * layout["cp"], _per_replica(its, layout)
     return None if not gpus or gpus % inner or not each else gpus // inner * each
+
+
+def _shares(its: Fields, layout: Fields) -> bool:
+    """Tell if DeepSpeed shares out a batch; AutoTP takes tensor ranks for replicas."""
+    return "train_batch_size" in its and layout["tp"] == 1
 
 
 def _per_replica(its: Fields, layout: Fields) -> int | None:

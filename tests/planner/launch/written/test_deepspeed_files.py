@@ -194,18 +194,19 @@ def test_auto_that_nobody_says_is_reported_not_guessed() -> None:
     )
 
 
-@pytest.mark.parametrize("stage", ["three", True, -1, 2.5, float("inf")])
+@pytest.mark.parametrize("stage", ["three", 4, None, -1, 2.5, float("inf")])
 def test_a_wrong_value_is_named(stage: object) -> None:
     its = {"zero_optimization": {"stage": stage}}
-    with pytest.raises(BadInputError, match="no whole number"):
+    with pytest.raises(BadInputError, match="is refused by DeepSpeed") as refused:
         read({"ds.json": json.dumps(its)})
+    assert refused.value.field == "zero_optimization.stage"
 
 
-@pytest.mark.parametrize("ratio", ["half", True, 0, 1.5])
+@pytest.mark.parametrize("ratio", ["half", 0, 1.5])
 def test_a_wrong_share_is_named(ratio: object) -> None:
     block = {"device": "cpu", "ratio": ratio}
     its = {"zero_optimization": {"stage": 3, "offload_optimizer": block}}
-    with pytest.raises(BadInputError, match="no share") as refused:
+    with pytest.raises(BadInputError, match=r"no share|refused") as refused:
         read({"ds.json": json.dumps(its)})
     assert refused.value.field == "zero_optimization.offload_optimizer.ratio"
 

@@ -1,0 +1,152 @@
+"""Settings of ds_config.json as DeepSpeed reads them."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from planner.errors import BadInputError
+
+AUTO = "auto"
+"""Value that Trainer's DeepSpeed plugin fills in from Trainer's arguments. [text]"""
+
+
+def _number(value: object) -> object:
+    """Refuse text and truth values, which DeepSpeed cannot compare with 0."""
+    if isinstance(value, bool | str):
+        raise PydanticCustomError("number", "is no number")
+    return value
+
+
+def _block(value: object) -> object:
+    """The block of a bare truth value: true is stage 1, false stage 0."""
+    return {"stage": int(value)} if isinstance(value, bool) else value
+
+
+Count = Annotated[int, Field(gt=0), BeforeValidator(_number)] | None
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+class _Offload(_Settings):
+    device: Literal["none", "cpu", "nvme"] = "none"
+    ratio: float = Field(1.0, ge=0, le=1)
+
+
+class _Zero(_Settings):
+    stage: int = Field(0, ge=0, le=3)
+    cpu_offload: bool | None = None
+    cpu_offload_param: bool | None = None
+    offload_param: _Offload | None = None
+    offload_optimizer: _Offload | None = None
+    zero_hpz_partition_size: int = Field(1, ge=0)
+    zero_quantized_weights: bool = False
+    zero_quantized_gradients: bool = False
+
+    @model_validator(mode="after")
+    def _share_of_stage(self) -> "_Zero":
+        where = self.offload_optimizer
+        if where and where.device != "none" and where.ratio < 1 and self.stage != 3:
+            raise ValueError("offload_optimizer.ratio below 1 needs stage 3")
+        return self
+
+
+class _Format(_Settings):
+    enabled: bool = False
+
+
+class _File(_Settings):
+    """Blocks of ds_config.json that are read, in pydantic's lax words."""
+
+    train_batch_size: Count = None
+    train_micro_batch_size_per_gpu: Count = None
+    gradient_accumulation_steps: Count = None
+    zero_optimization: Annotated[_Zero, BeforeValidator(_block)] = _Zero()
+    bf16: _Format = _Format()
+    fp16: _Format = _Format()
+
+    @model_validator(mode="after")
+    def _one_format(self) -> "_File":
+        if self.bf16.enabled and self.fp16.enabled:
+            raise ValueError("bf16 and fp16 are both enabled")
+        return self
+
+
+def as_read(given: Mapping[str, Any], file: str) -> dict[str, Any]:
+    """Read settings with the values that DeepSpeed makes of them.
+
+    Truth values take 0 and 1, true and false, yes and no, on and off; numbers take
+    text. `zero_optimization: true` is stage 1. `bfloat16` is the old name of `bf16`.
+
+    Args:
+        given: Settings of a ds_config.json. [-]
+        file: Name of the file. [text]
+
+    Returns:
+        Settings; `auto` stays where it is, and null counts are left out. [-]
+
+    Raises:
+        BadInputError: DeepSpeed refuses a value.
+
+    References:
+        DeepSpeed 0.19.8 runtime/config.py, runtime/config_utils.py,
+        runtime/zero/config.py, runtime/precision_config.py.
+    """
+    its = {key: value for key, value in given.items() if key != "bfloat16"}
+    if "bfloat16" in given:
+        its.setdefault("bf16", given["bfloat16"])
+    try:
+        read = _File.model_validate(_without_auto(its)).model_dump(exclude_unset=True)
+    except ValidationError as error:
+        raise _refused(error, file) from error
+    counts = ("train_batch_size", *_COUNTS)
+    return {
+        key: value
+        for key, value in _merged(its, read).items()
+        if key not in counts or value is not None
+    }
+
+
+_COUNTS = ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
+
+
+def _without_auto(its: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _without_auto(value) if isinstance(value, Mapping) else value
+        for key, value in its.items()
+        if value != AUTO
+    }
+
+
+def _merged(given: Mapping[str, Any], read: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with the values that were read in place of the given ones."""
+    found = dict(given)
+    for key, value in read.items():
+        old = given.get(key)
+        if isinstance(old, Mapping) and isinstance(value, Mapping):
+            found[key] = _merged(old, value)
+        else:
+            found[key] = value
+    return found
+
+
+def _refused(error: ValidationError, file: str) -> BadInputError:
+    """The first complaint, with the path of the setting."""
+    first = error.errors()[0]
+    path = [str(part) for part in first["loc"] if "function-" not in str(part)]
+    return BadInputError(
+        f"is refused by DeepSpeed: {first['msg'].removeprefix('Value error, ')}",
+        file=file,
+        field=".".join(path) or None,
+        value=first["input"] if path and not isinstance(first["input"], dict) else None,
+    )
