@@ -45,7 +45,11 @@ def command_of(
         capture_output=True,
         text=True,
         check=True,
-        env={"PATH": f"{scratch}{os.pathsep}{os.environ['PATH']}", **environment},
+        env={
+            "PATH": f"{scratch}{os.pathsep}{os.environ['PATH']}",
+            "LEARNING_RATE": "1e-4",
+            **environment,
+        },
     )
     every, variables = json.loads(done.stdout)
     first = next(

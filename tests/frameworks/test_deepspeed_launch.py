@@ -28,7 +28,7 @@ from planner.specs.layouts.layout import Layout  # noqa: E402
 pytestmark = pytest.mark.frameworks
 STEPS = 5
 OPTIONS = ("--learning-rate", "0.01", "--steps", str(STEPS))
-ON_CPU = {"DS_ACCELERATOR": "cpu", "OMP_NUM_THREADS": "1"}
+ON_CPU = {"LEARNING_RATE": "1e-4", "DS_ACCELERATOR": "cpu", "OMP_NUM_THREADS": "1"}
 BY_LAUNCHER = "pipeline"
 """The one that DeepSpeed's own launcher starts."""
 BY_FORKS = (

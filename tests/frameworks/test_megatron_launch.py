@@ -53,6 +53,7 @@ BY_LAUNCHER = "interleaved"
 """The one that torchrun starts; forks of one process have the same words. [text]"""
 BY_FORKS = tuple(name for name in LAYOUTS if name != BY_LAUNCHER)
 ON_CPU = {
+    "LEARNING_RATE": "1e-4",
     "MEGATRON_PATH": str(SCRIPTS),
     "TRAIN_STEPS": str(STEPS),
     "OMP_NUM_THREADS": "1",

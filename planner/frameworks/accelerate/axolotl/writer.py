@@ -30,6 +30,7 @@ from planner.launch.brief import (
     Starter,
     Variable,
 )
+from planner.launch.text.rates import RATE, learning_rate
 from planner.specs.reading.escape import yaml_text
 
 TRAIN, MODEL, TEXTS = "train.yaml", "config.json", "texts.jsonl"
@@ -51,7 +52,6 @@ SHARED = {
     "dataloader_drop_last": "dataloader_drop_last",
     "accelerator_config": "accelerator_config",
     "ddp_find_unused_parameters": "ddp_find_unused_parameters",
-    "learning_rate": "learning_rate",
     "lr_scheduler_type": "lr_scheduler",
     "warmup_steps": "warmup_ratio",
     "weight_decay": "weight_decay",
@@ -80,6 +80,7 @@ def write(brief: Brief) -> Program:
         words=(
             f'-m axolotl.cli.train {TRAIN} --base_model "$MODEL"',
             '--output_dir "$CHECKPOINTS" --max_steps "$TRAIN_STEPS"',
+            f"--learning_rate {RATE}",
         ),
         check=("--max_steps 20", "--logging_steps 1", "--save_steps 1000"),
         versions=tuple(_versions(brief)),
@@ -214,5 +215,6 @@ def _versions(brief: Brief) -> Iterator[str]:
 def _blanks(brief: Brief) -> Iterator[Variable]:
     why = "Hugging Face name or folder of bf16 weights and a tokenizer."
     yield Variable("MODEL", brief.weights, why, required=True)
+    yield learning_rate(brief, anew=False)
     yield Variable("CHECKPOINTS", "checkpoints", "Folder for checkpoints.")
     yield Variable("TRAIN_STEPS", str(brief.training_steps), "Optimizer steps.")

@@ -100,7 +100,6 @@ def _recipe(brief: Brief) -> dict[str, Any]:
     """Hyperparameters that no plan decides: ordinary values, for users to change."""
     tuned = brief.training.method != "full"
     return {
-        "learning_rate": 2e-4 if tuned else 3e-4,
         "lr_scheduler_type": "cosine",
         "warmup_steps": 0.02,
         "weight_decay": 0.0 if tuned else 0.1,

@@ -30,6 +30,7 @@ from planner.launch.brief import (
     Starter,
     Variable,
 )
+from planner.launch.text.rates import RATE, learning_rate
 from planner.launch.text.render import render
 from planner.specs.reading.escape import yaml_text
 
@@ -63,7 +64,7 @@ def write(brief: Brief) -> Program:
         files=tuple(_files(brief)),
         starter=STARTER,
         starter_words=(f"--config_file {PLACES}",),
-        words=(SCRIPT, '--max_steps "$TRAIN_STEPS"'),
+        words=(SCRIPT, f'--max_steps "$TRAIN_STEPS" --learning_rate {RATE}'),
         check=("--max_steps 20", "--logging_steps 1", "--save_strategy no"),
         also=frozenset({BY_TORCHRUN}),
         versions=tuple(_versions(brief)),
@@ -136,6 +137,7 @@ def _blanks(brief: Brief) -> Iterator[Variable]:
     # A full run starts anew; adapters beside new weights would learn nothing.
     yield Variable("MODEL", brief.weights if tuned else "", model, required=tuned)
     yield Variable("DATA_PATH", "", data)
+    yield learning_rate(brief, anew=True)
     yield Variable("CHECKPOINTS", "", "Folder for checkpoints; empty: none.")
     yield Variable("TRAIN_STEPS", str(brief.training_steps), "Optimizer steps.")
     yield Variable("DEVICE", "gpu", "cpu: train a small model without a GPU, in fp32.")

@@ -27,6 +27,7 @@ from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.variants import rates, written
 from planner.frameworks.adapted import targets
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
+from planner.launch.text.rates import RATE, learning_rate
 from planner.specs.frameworks.lacks import states_rows
 from planner.specs.reading.escape import yaml_text
 
@@ -74,6 +75,7 @@ def write(brief: Brief) -> Program:
         words=(
             f'{TRAIN} model_name_or_path="$MODEL" output_dir="$CHECKPOINTS"',
             'dataset_dir="$DATASET_DIR" dataset="$DATASET" max_steps="$TRAIN_STEPS"',
+            f"learning_rate={RATE}",
         ),
         check=("max_steps=20", "logging_steps=1", "save_steps=1000"),
         versions=tuple(_versions(brief)),
@@ -205,6 +207,7 @@ def _blanks(brief: Brief) -> Iterator[Variable]:
     yield Variable("DATASET_DIR", "data", why)
     why = "Name of your texts in dataset_info.json."
     yield Variable("DATASET", "", why, required=True)
+    yield learning_rate(brief, anew=False)
     why = "Folder for checkpoints; no spaces."
     yield Variable("CHECKPOINTS", "checkpoints", why)
     yield Variable("TRAIN_STEPS", str(brief.training_steps), "Optimizer steps.")

@@ -15,6 +15,7 @@ from planner.frameworks.accelerate.torchtune.known import (
 from planner.frameworks.accelerate.torchtune.lacks import MLP, OPTIMIZERS, VERSION
 from planner.frameworks.adapted import targets
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
+from planner.launch.text.rates import RATE, learning_rate
 from planner.specs.reading.escape import yaml_text
 
 TRAIN, MODEL = "train.yaml", "config.json"
@@ -42,6 +43,7 @@ def write(brief: Brief) -> Program:
             "checkpointer.checkpoint_files.max_filename=\"'$SHARDS'\"",
             'output_dir="$CHECKPOINTS" dataset.data_files="$DATASET"',
             'max_steps_per_epoch="$TRAIN_STEPS"',
+            f"optimizer.lr={RATE}",
         ),
         check=("max_steps_per_epoch=20", "log_every_n_steps=1"),
         versions=tuple(_versions(brief)),
@@ -177,11 +179,8 @@ def _dataset(brief: Brief) -> dict[str, Any]:
 
 
 def _optimizer(brief: Brief) -> dict[str, Any]:
-    name, tuned = brief.training.optimizer, brief.training.method != "full"
-    found: dict[str, Any] = {
-        "_component_": OPTIMIZERS[name],
-        "lr": 2e-4 if tuned else 2e-5,
-    }
+    name = brief.training.optimizer
+    found: dict[str, Any] = {"_component_": OPTIMIZERS[name]}
     if name == "adamw":
         found["fused"] = True
     if name == "sgd-momentum":
@@ -233,5 +232,6 @@ def _blanks(brief: Brief) -> Iterator[Variable]:
     yield Variable("SHARDS", "", why, required=True)
     why = "Texts, JSON lines with the key text; no spaces."
     yield Variable("DATASET", "texts.jsonl", why)
+    yield learning_rate(brief, anew=False)
     yield Variable("CHECKPOINTS", "checkpoints", "Folder for checkpoints; no spaces.")
     yield Variable("TRAIN_STEPS", str(brief.training_steps), "Optimizer steps.")

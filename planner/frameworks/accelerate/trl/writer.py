@@ -26,6 +26,7 @@ from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.variants import written
 from planner.frameworks.adapted import targets
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
+from planner.launch.text.rates import RATE, learning_rate
 from planner.models.layers.blocks import Moe
 from planner.specs.reading.escape import yaml_text
 
@@ -81,6 +82,7 @@ def write(brief: Brief) -> Program:
         words=(
             '--model_name_or_path "$MODEL" --dataset_name "$DATASET"',
             '--output_dir "$CHECKPOINTS" --max_steps "$TRAIN_STEPS"',
+            f"--learning_rate {RATE}",
         ),
         check=("--max_steps 20", "--logging_steps 1", "--save_strategy no"),
         versions=tuple(_versions(brief)),
@@ -148,7 +150,6 @@ def _pairs(brief: Brief, found: dict[str, Any]) -> dict[str, Any]:
         "per_device_train_batch_size": brief.layout.micro_batch // 2,
         "precompute_ref_log_probs": brief.training.reference == "precomputed",
         "beta": 0.1,
-        "learning_rate": 5e-6 if brief.training.method != "full" else 5e-7,
     }
 
 
@@ -202,5 +203,6 @@ def _blanks(brief: Brief) -> Iterator[Variable]:
     yield Variable("MODEL", brief.weights, why, required=True)
     why = "Hugging Face name or folder of texts (column text) or messages."
     yield Variable("DATASET", "", why, required=True)
+    yield learning_rate(brief, anew=False)
     yield Variable("CHECKPOINTS", "checkpoints", "Folder for checkpoints.")
     yield Variable("TRAIN_STEPS", str(brief.training_steps), "Optimizer steps.")

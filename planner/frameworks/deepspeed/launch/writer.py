@@ -10,6 +10,7 @@ from planner.frameworks.deepspeed.launch.lacks import OPTIMIZERS, PRESETS
 from planner.frameworks.transformers import attention
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
 from planner.launch.switches import is_on
+from planner.launch.text.rates import RATE, learning_rate
 from planner.launch.text.render import render
 from planner.specs.layouts.layout import Layout
 
@@ -47,7 +48,7 @@ def write(brief: Brief) -> Program:
         words=(
             f"{SCRIPT} --config {CONFIG} --model {MODEL}",
             f"--seq-length {brief.training.seq_len}",
-            f"--attention {attention(brief.asked, 'deepspeed')}",
+            f"--attention {attention(brief.asked, 'deepspeed')} --learning-rate {RATE}",
             '--steps "$TRAIN_STEPS" --data "$DATA_PATH" --checkpoints "$CHECKPOINTS"',
         ),
         check=("--steps 20",),
@@ -85,6 +86,7 @@ def _blanks(brief: Brief) -> Iterator[Variable]:
     yield Variable(
         "DATA_PATH", "", "Tokens, a .npy file; empty trains on made-up ones."
     )
+    yield learning_rate(brief, anew=True)
     yield Variable("CHECKPOINTS", "", "Folder for checkpoints; empty writes none.")
     yield Variable("TRAIN_STEPS", str(steps), "Optimizer steps of the run.")
     if brief.layout.offload.device == "nvme":
@@ -231,7 +233,7 @@ def _recompute(brief: Brief) -> dict[str, Any]:
 
 def _optimizer(brief: Brief) -> dict[str, Any]:
     name = brief.training.optimizer
-    rate: dict[str, Any] = {"lr": 3e-4}
+    rate: dict[str, Any] = {}
     if name == "adamw":
         rate |= {"betas": [0.9, 0.95], "eps": 1e-8, "weight_decay": 0.1}
     if name == "sgd-momentum":

@@ -11,6 +11,7 @@ from planner.frameworks.megatron.launch.arguments import fp8_recipe, run_argumen
 from planner.frameworks.megatron.launch.model import dispatcher
 from planner.frameworks.megatron.launch.writer import core_environment
 from planner.launch.brief import BY_TORCHRUN, Brief, LaunchFile, Program, Variable
+from planner.launch.text.rates import RATE, learning_rate
 from planner.launch.text.render import render
 from planner.specs.reading.escape import yaml_text
 
@@ -43,7 +44,7 @@ def write(brief: Brief) -> Program:
             LaunchFile(CONFIG, _config(brief)),
         ),
         starter=BY_TORCHRUN,
-        words=(TRAIN, 'train.train_iters="$TRAIN_STEPS"'),
+        words=(TRAIN, f'train.train_iters="$TRAIN_STEPS" optimizer.lr={RATE}'),
         check=(
             "train.train_iters=20",
             "logger.log_interval=1",
@@ -67,6 +68,7 @@ _FIRST = (
 
 def _blanks(brief: Brief) -> tuple[Variable, ...]:
     common = (
+        learning_rate(brief, anew=True),
         Variable("CHECKPOINTS", "", "Folder for checkpoints; empty: the recipe's."),
         Variable("TRAIN_STEPS", str(brief.training_steps), "Optimizer steps."),
     )

@@ -216,8 +216,7 @@ def _optimizer(brief: Brief) -> list[Argument]:
     return [
         *found,
         *_moments(brief),
-        ("--lr", 3.0e-4),
-        ("--min-lr", 3.0e-5),
+        ("--min-lr", 0.0),
         ("--lr-decay-style", "cosine"),
         ("--lr-warmup-fraction", 0.01),
         ("--weight-decay", 0.1),

@@ -8,6 +8,7 @@ from planner.frameworks.megatron.launch.known import VERSION
 from planner.frameworks.megatron.launch.rotation import base_of
 from planner.frameworks.megatron.recipe import RECIPE
 from planner.launch.brief import BY_TORCHRUN, Brief, LaunchFile, Program, Variable
+from planner.launch.text.rates import RATE, learning_rate
 from planner.specs.reading.escape import shell_words, yaml_text
 
 TO_HOPPER = {"volta", "turing", "ampere", "ada", "hopper"}
@@ -34,7 +35,7 @@ def write(brief: Brief) -> Program:
         words=(
             '"$MEGATRON_PATH/pretrain_gpt.py"',
             '"${ARGUMENTS[@]}" "${DATA[@]}"',
-            '--train-iters "$TRAIN_STEPS"',
+            f'--train-iters "$TRAIN_STEPS" --lr {RATE}',
         ),
         check=(
             "--train-iters 20",
@@ -83,6 +84,7 @@ def _blanks(brief: Brief) -> tuple[Variable, ...]:
             "DATA_PATH", "", "Prefix of your tokenised data; empty trains on mock data."
         ),
         Variable("TOKENIZER", "", "Hugging Face tokenizer, with DATA_PATH."),
+        learning_rate(brief, anew=True),
         Variable("CHECKPOINTS", "", "Folder for checkpoints; empty writes none."),
         Variable("TRAIN_STEPS", str(brief.training_steps), "Optimizer steps."),
     )

@@ -16,6 +16,7 @@ from planner.frameworks.torchtitan.launch.model import Named, Own, model_of
 from planner.frameworks.torchtitan.loss import CHUNKED, COMPILED, loss_of
 from planner.launch.brief import BY_TORCHRUN, Brief, LaunchFile, Program, Variable
 from planner.launch.switches import is_on
+from planner.launch.text.rates import learning_rate
 from planner.launch.text.render import render
 from planner.specs.layouts.layout import Layout
 
@@ -118,7 +119,7 @@ def _blanks(brief: Brief) -> tuple[Variable, ...]:
         ),
         Variable("DATASET_PATH", "", "Where it lies; empty: the Hugging Face hub."),
         Variable("HF_ASSETS", "assets", "Folder with the model's tokenizer."),
-        Variable("LEARNING_RATE", "3e-4", "Peak of the learning rate."),
+        learning_rate(brief, anew=True),
         Variable("WARMUP_STEPS", "200", "Steps until it is reached."),
         Variable("CHECKPOINTS", "", "Folder for checkpoints; empty writes none."),
         Variable("TRAIN_STEPS", str(brief.training_steps), "Optimizer steps."),
@@ -286,7 +287,8 @@ def _from_environment(name: str, default: str) -> str:
 
 
 def _optimizer(brief: Brief) -> str:
-    rate = f"default_adamw(lr=float({_from_environment('LEARNING_RATE', '3e-4')}))"
+    # Empty on a trial on a CPU alone.
+    rate = 'default_adamw(lr=float(os.environ.get("LEARNING_RATE") or "1e-5"))'
     implementation = MOMENTS[brief.training.state_bits]
     if implementation == "fused":
         return rate

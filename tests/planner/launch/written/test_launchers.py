@@ -128,7 +128,7 @@ def test_a_hostile_folder_starts_nothing_else(tmp_path: Path) -> None:
     done = subprocess.run(
         ["bash", "launch.sh"],
         cwd=out,
-        env={"PATH": "/usr/bin:/bin", "NNODES": "3"},
+        env={"PATH": "/usr/bin:/bin", "NNODES": "3", "LEARNING_RATE": "1e-4"},
         capture_output=True,
         text=True,
         check=False,

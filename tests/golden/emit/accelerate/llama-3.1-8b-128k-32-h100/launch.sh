@@ -16,6 +16,8 @@ MASTER_PORT="${MASTER_PORT:-29500}"
 export MODEL="${MODEL:-}"
 # Your tokens, a .npy file; empty: made-up ones.
 export DATA_PATH="${DATA_PATH:-}"
+# Peak of the learning rate; that of the model's own pre-training (arXiv:2407.21783, table 3).
+export LEARNING_RATE="${LEARNING_RATE:-0.0003}"
 # Folder for checkpoints; empty: none.
 export CHECKPOINTS="${CHECKPOINTS:-}"
 # Optimizer steps.
@@ -48,4 +50,4 @@ exec accelerate launch --num_machines "$NNODES" --machine_rank "$NODE_RANK" \
   --main_process_ip "$MASTER_ADDR" --main_process_port "$MASTER_PORT" \
   --config_file accelerate.yaml \
   train.py \
-  --max_steps "$TRAIN_STEPS" "$@"
+  --max_steps "$TRAIN_STEPS" --learning_rate "${LEARNING_RATE:-1e-5}" "$@"

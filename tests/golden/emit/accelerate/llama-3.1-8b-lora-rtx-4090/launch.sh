@@ -16,6 +16,8 @@ MASTER_PORT="${MASTER_PORT:-29500}"
 export MODEL="${MODEL:-meta-llama/Llama-3.1-8B}"
 # Your texts or messages, JSON lines, or tokens, .npy; empty: made up.
 export DATA_PATH="${DATA_PATH:-}"
+# Peak of the learning rate; yours to choose for this model, data and batch.
+export LEARNING_RATE="${LEARNING_RATE:-}"
 # Folder for checkpoints; empty: none.
 export CHECKPOINTS="${CHECKPOINTS:-}"
 # Optimizer steps.
@@ -25,6 +27,10 @@ export DEVICE="${DEVICE:-gpu}"
 
 if [ -z "$MODEL" ] && [ "${DEVICE:-gpu}" != cpu ]; then
   echo "launch.sh: set MODEL: Hugging Face name or folder of the weights that adapters lie beside." >&2
+  exit 2
+fi
+if [ -z "$LEARNING_RATE" ] && [ "${DEVICE:-gpu}" != cpu ]; then
+  echo "launch.sh: set LEARNING_RATE: Peak of the learning rate; yours to choose for this model, data and batch." >&2
   exit 2
 fi
 # The plan is for 1 ranks; another number is another layout.
@@ -54,4 +60,4 @@ exec accelerate launch --num_machines "$NNODES" --machine_rank "$NODE_RANK" \
   --main_process_ip "$MASTER_ADDR" --main_process_port "$MASTER_PORT" \
   --config_file accelerate.yaml \
   train.py \
-  --max_steps "$TRAIN_STEPS" "$@"
+  --max_steps "$TRAIN_STEPS" --learning_rate "${LEARNING_RATE:-1e-5}" "$@"

@@ -16,6 +16,8 @@ MASTER_PORT="${MASTER_PORT:-29500}"
 export MODEL="${MODEL:-}"
 # Your tokens, a .npy file; empty: made-up ones.
 export DATA_PATH="${DATA_PATH:-}"
+# Peak of the learning rate; yours to choose for this model, data and batch.
+export LEARNING_RATE="${LEARNING_RATE:-}"
 # Folder for checkpoints; empty: none.
 export CHECKPOINTS="${CHECKPOINTS:-}"
 # Optimizer steps.
@@ -23,6 +25,10 @@ export TRAIN_STEPS="${TRAIN_STEPS:-1000}"
 # cpu: train a small model without a GPU, in fp32.
 export DEVICE="${DEVICE:-gpu}"
 
+if [ -z "$LEARNING_RATE" ] && [ "${DEVICE:-gpu}" != cpu ]; then
+  echo "launch.sh: set LEARNING_RATE: Peak of the learning rate; yours to choose for this model, data and batch." >&2
+  exit 2
+fi
 # The plan is for 64 ranks; another number is another layout.
 if [ "$((NNODES * GPUS_PER_NODE))" -ne 64 ]; then
   echo "launch.sh: $NNODES nodes of $GPUS_PER_NODE GPUs are not the plan's 64" >&2
@@ -48,4 +54,4 @@ exec accelerate launch --num_machines "$NNODES" --machine_rank "$NODE_RANK" \
   --main_process_ip "$MASTER_ADDR" --main_process_port "$MASTER_PORT" \
   --config_file accelerate.yaml \
   train.py \
-  --max_steps "$TRAIN_STEPS" "$@"
+  --max_steps "$TRAIN_STEPS" --learning_rate "${LEARNING_RATE:-1e-5}" "$@"

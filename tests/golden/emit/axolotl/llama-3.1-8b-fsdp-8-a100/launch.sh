@@ -14,6 +14,8 @@ MASTER_PORT="${MASTER_PORT:-29500}"
 # Yours to fill in.
 # Hugging Face name or folder of bf16 weights and a tokenizer.
 export MODEL="${MODEL:-meta-llama/Llama-3.1-8B}"
+# Peak of the learning rate; yours to choose for this model, data and batch.
+export LEARNING_RATE="${LEARNING_RATE:-}"
 # Folder for checkpoints.
 export CHECKPOINTS="${CHECKPOINTS:-checkpoints}"
 # Optimizer steps.
@@ -21,6 +23,10 @@ export TRAIN_STEPS="${TRAIN_STEPS:-1000}"
 
 if [ -z "$MODEL" ] && [ "${DEVICE:-gpu}" != cpu ]; then
   echo "launch.sh: set MODEL: Hugging Face name or folder of bf16 weights and a tokenizer." >&2
+  exit 2
+fi
+if [ -z "$LEARNING_RATE" ] && [ "${DEVICE:-gpu}" != cpu ]; then
+  echo "launch.sh: set LEARNING_RATE: Peak of the learning rate; yours to choose for this model, data and batch." >&2
   exit 2
 fi
 # The plan is for 8 ranks; another number is another layout.
@@ -45,4 +51,5 @@ exec torchrun --nnodes "$NNODES" --node-rank "$NODE_RANK" \
   --nproc-per-node "$GPUS_PER_NODE" \
   --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" \
   -m axolotl.cli.train train.yaml --base_model "$MODEL" \
-  --output_dir "$CHECKPOINTS" --max_steps "$TRAIN_STEPS" "$@"
+  --output_dir "$CHECKPOINTS" --max_steps "$TRAIN_STEPS" \
+  --learning_rate "${LEARNING_RATE:-1e-5}" "$@"

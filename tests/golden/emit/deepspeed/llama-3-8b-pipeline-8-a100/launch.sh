@@ -14,11 +14,17 @@ MASTER_PORT="${MASTER_PORT:-29500}"
 # Yours to fill in.
 # Tokens, a .npy file; empty trains on made-up ones.
 export DATA_PATH="${DATA_PATH:-}"
+# Peak of the learning rate; yours to choose for this model, data and batch.
+export LEARNING_RATE="${LEARNING_RATE:-}"
 # Folder for checkpoints; empty writes none.
 export CHECKPOINTS="${CHECKPOINTS:-}"
 # Optimizer steps of the run.
 export TRAIN_STEPS="${TRAIN_STEPS:-1000}"
 
+if [ -z "$LEARNING_RATE" ] && [ "${DEVICE:-gpu}" != cpu ]; then
+  echo "launch.sh: set LEARNING_RATE: Peak of the learning rate; yours to choose for this model, data and batch." >&2
+  exit 2
+fi
 # The plan is for 8 ranks; another number is another layout.
 if [ "$((NNODES * GPUS_PER_NODE))" -ne 8 ]; then
   echo "launch.sh: $NNODES nodes of $GPUS_PER_NODE GPUs are not the plan's 8" >&2
@@ -40,5 +46,5 @@ exec deepspeed --hostfile hostfile --no_ssh \
   --master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT" \
   train.py --config ds_config.json --model config.json \
   --seq-length 8192 \
-  --attention sdpa \
+  --attention sdpa --learning-rate "${LEARNING_RATE:-1e-5}" \
   --steps "$TRAIN_STEPS" --data "$DATA_PATH" --checkpoints "$CHECKPOINTS" "$@"

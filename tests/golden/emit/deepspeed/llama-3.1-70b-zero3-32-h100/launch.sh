@@ -14,6 +14,8 @@ MASTER_PORT="${MASTER_PORT:-29500}"
 # Yours to fill in.
 # Tokens, a .npy file; empty trains on made-up ones.
 export DATA_PATH="${DATA_PATH:-}"
+# Peak of the learning rate; that of the model's own pre-training (arXiv:2407.21783, table 3).
+export LEARNING_RATE="${LEARNING_RATE:-0.00015}"
 # Folder for checkpoints; empty writes none.
 export CHECKPOINTS="${CHECKPOINTS:-}"
 # Optimizer steps of the run.
@@ -42,5 +44,5 @@ exec deepspeed --hostfile hostfile --no_ssh \
   --master_addr "$MASTER_ADDR" --master_port "$MASTER_PORT" \
   train.py --config ds_config.json --model config.json \
   --seq-length 8192 \
-  --attention sdpa \
+  --attention sdpa --learning-rate "${LEARNING_RATE:-1e-5}" \
   --steps "$TRAIN_STEPS" --data "$DATA_PATH" --checkpoints "$CHECKPOINTS" "$@"

@@ -18,6 +18,8 @@ export MODEL="${MODEL:-meta-llama/Llama-3.1-8B}"
 export DATASET_DIR="${DATASET_DIR:-data}"
 # Name of your texts in dataset_info.json.
 export DATASET="${DATASET:-}"
+# Peak of the learning rate; yours to choose for this model, data and batch.
+export LEARNING_RATE="${LEARNING_RATE:-}"
 # Folder for checkpoints; no spaces.
 export CHECKPOINTS="${CHECKPOINTS:-checkpoints}"
 # Optimizer steps.
@@ -29,6 +31,10 @@ if [ -z "$MODEL" ] && [ "${DEVICE:-gpu}" != cpu ]; then
 fi
 if [ -z "$DATASET" ] && [ "${DEVICE:-gpu}" != cpu ]; then
   echo "launch.sh: set DATASET: Name of your texts in dataset_info.json." >&2
+  exit 2
+fi
+if [ -z "$LEARNING_RATE" ] && [ "${DEVICE:-gpu}" != cpu ]; then
+  echo "launch.sh: set LEARNING_RATE: Peak of the learning rate; yours to choose for this model, data and batch." >&2
   exit 2
 fi
 # The plan is for 1 ranks; another number is another layout.
@@ -56,4 +62,5 @@ export OMP_NUM_THREADS="${OMP_NUM_THREADS:-8}"
 exec env FORCE_TORCHRUN=0 CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-0}" \
   llamafactory-cli train \
   train.yaml model_name_or_path="$MODEL" output_dir="$CHECKPOINTS" \
-  dataset_dir="$DATASET_DIR" dataset="$DATASET" max_steps="$TRAIN_STEPS" "$@"
+  dataset_dir="$DATASET_DIR" dataset="$DATASET" max_steps="$TRAIN_STEPS" \
+  learning_rate="${LEARNING_RATE:-1e-5}" "$@"

@@ -18,6 +18,8 @@ export HF_MODEL="${HF_MODEL:-./model}"
 export DATA_PATH="${DATA_PATH:-}"
 # Hugging Face tokenizer, with DATA_PATH.
 export TOKENIZER="${TOKENIZER:-}"
+# Peak of the learning rate; that of the model's own pre-training (arXiv:2412.19437, section 4.2).
+export LEARNING_RATE="${LEARNING_RATE:-0.00022}"
 # Folder for checkpoints; empty: the recipe's.
 export CHECKPOINTS="${CHECKPOINTS:-}"
 # Optimizer steps.
@@ -47,4 +49,4 @@ exec torchrun --nnodes "$NNODES" --node-rank "$NODE_RANK" \
   --nproc-per-node "$GPUS_PER_NODE" \
   --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" \
   train.py \
-  train.train_iters="$TRAIN_STEPS" "$@"
+  train.train_iters="$TRAIN_STEPS" optimizer.lr="${LEARNING_RATE:-1e-5}" "$@"

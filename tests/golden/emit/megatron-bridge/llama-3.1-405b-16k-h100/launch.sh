@@ -18,6 +18,8 @@ export HF_MODEL="${HF_MODEL:-./model}"
 export DATA_PATH="${DATA_PATH:-}"
 # Hugging Face tokenizer, with DATA_PATH.
 export TOKENIZER="${TOKENIZER:-}"
+# Peak of the learning rate; that of the model's own pre-training (arXiv:2407.21783, table 3).
+export LEARNING_RATE="${LEARNING_RATE:-8e-05}"
 # Folder for checkpoints; empty: the recipe's.
 export CHECKPOINTS="${CHECKPOINTS:-}"
 # Optimizer steps.
@@ -51,4 +53,4 @@ exec torchrun --nnodes "$NNODES" --node-rank "$NODE_RANK" \
   --nproc-per-node "$GPUS_PER_NODE" \
   --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" \
   train.py \
-  train.train_iters="$TRAIN_STEPS" "$@"
+  train.train_iters="$TRAIN_STEPS" optimizer.lr="${LEARNING_RATE:-1e-5}" "$@"

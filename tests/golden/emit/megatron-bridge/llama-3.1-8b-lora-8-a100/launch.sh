@@ -16,6 +16,8 @@ MASTER_PORT="${MASTER_PORT:-29500}"
 export HF_MODEL="${HF_MODEL:-meta-llama/Llama-3.1-8B}"
 # Its weights as Megatron-Bridge's convert_checkpoints.py writes them.
 export PRETRAINED="${PRETRAINED:-}"
+# Peak of the learning rate; yours to choose for this model, data and batch.
+export LEARNING_RATE="${LEARNING_RATE:-}"
 # Folder for checkpoints; empty: the recipe's.
 export CHECKPOINTS="${CHECKPOINTS:-}"
 # Optimizer steps.
@@ -27,6 +29,10 @@ if [ -z "$HF_MODEL" ] && [ "${DEVICE:-gpu}" != cpu ]; then
 fi
 if [ -z "$PRETRAINED" ] && [ "${DEVICE:-gpu}" != cpu ]; then
   echo "launch.sh: set PRETRAINED: Its weights as Megatron-Bridge's convert_checkpoints.py writes them." >&2
+  exit 2
+fi
+if [ -z "$LEARNING_RATE" ] && [ "${DEVICE:-gpu}" != cpu ]; then
+  echo "launch.sh: set LEARNING_RATE: Peak of the learning rate; yours to choose for this model, data and batch." >&2
   exit 2
 fi
 # The plan is for 8 ranks; another number is another layout.
@@ -49,4 +55,4 @@ exec torchrun --nnodes "$NNODES" --node-rank "$NODE_RANK" \
   --nproc-per-node "$GPUS_PER_NODE" \
   --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" \
   train.py \
-  train.train_iters="$TRAIN_STEPS" "$@"
+  train.train_iters="$TRAIN_STEPS" optimizer.lr="${LEARNING_RATE:-1e-5}" "$@"

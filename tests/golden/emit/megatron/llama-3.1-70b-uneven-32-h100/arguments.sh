@@ -34,8 +34,7 @@ ARGUMENTS=(
   --bf16
   # optimizer
   --optimizer adam
-  --lr 0.0003
-  --min-lr 3e-05
+  --min-lr 0.0
   --lr-decay-style cosine
   --lr-warmup-fraction 0.01
   --weight-decay 0.1

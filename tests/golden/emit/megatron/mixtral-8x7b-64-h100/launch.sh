@@ -18,11 +18,17 @@ export MEGATRON_PATH="${MEGATRON_PATH:-./Megatron-LM}"
 export DATA_PATH="${DATA_PATH:-}"
 # Hugging Face tokenizer, with DATA_PATH.
 export TOKENIZER="${TOKENIZER:-}"
+# Peak of the learning rate; yours to choose for this model, data and batch.
+export LEARNING_RATE="${LEARNING_RATE:-}"
 # Folder for checkpoints; empty writes none.
 export CHECKPOINTS="${CHECKPOINTS:-}"
 # Optimizer steps.
 export TRAIN_STEPS="${TRAIN_STEPS:-1000}"
 
+if [ -z "$LEARNING_RATE" ] && [ "${DEVICE:-gpu}" != cpu ]; then
+  echo "launch.sh: set LEARNING_RATE: Peak of the learning rate; yours to choose for this model, data and batch." >&2
+  exit 2
+fi
 # The plan is for 64 ranks; another number is another layout.
 if [ "$((NNODES * GPUS_PER_NODE))" -ne 64 ]; then
   echo "launch.sh: $NNODES nodes of $GPUS_PER_NODE GPUs are not the plan's 64" >&2
@@ -48,4 +54,4 @@ exec torchrun --nnodes "$NNODES" --node-rank "$NODE_RANK" \
   --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" \
   "$MEGATRON_PATH/pretrain_gpt.py" \
   "${ARGUMENTS[@]}" "${DATA[@]}" \
-  --train-iters "$TRAIN_STEPS" "$@"
+  --train-iters "$TRAIN_STEPS" --lr "${LEARNING_RATE:-1e-5}" "$@"

@@ -18,6 +18,8 @@ export MEGATRON_PATH="${MEGATRON_PATH:-./Megatron-LM}"
 export DATA_PATH="${DATA_PATH:-}"
 # Hugging Face tokenizer, with DATA_PATH.
 export TOKENIZER="${TOKENIZER:-}"
+# Peak of the learning rate; that of the model's own pre-training (arXiv:2407.21783, table 3).
+export LEARNING_RATE="${LEARNING_RATE:-0.00015}"
 # Folder for checkpoints; empty writes none.
 export CHECKPOINTS="${CHECKPOINTS:-}"
 # Optimizer steps.
@@ -50,4 +52,4 @@ exec torchrun --nnodes "$NNODES" --node-rank "$NODE_RANK" \
   --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" \
   "$MEGATRON_PATH/pretrain_gpt.py" \
   "${ARGUMENTS[@]}" "${DATA[@]}" \
-  --train-iters "$TRAIN_STEPS" "$@"
+  --train-iters "$TRAIN_STEPS" --lr "${LEARNING_RATE:-1e-5}" "$@"

@@ -18,8 +18,8 @@ export DATASET="${DATASET:-}"
 export DATASET_PATH="${DATASET_PATH:-}"
 # Folder with the model's tokenizer.
 export HF_ASSETS="${HF_ASSETS:-assets}"
-# Peak of the learning rate.
-export LEARNING_RATE="${LEARNING_RATE:-3e-4}"
+# Peak of the learning rate; that of the model's own pre-training (arXiv:2412.19437, section 4.2).
+export LEARNING_RATE="${LEARNING_RATE:-0.00022}"
 # Steps until it is reached.
 export WARMUP_STEPS="${WARMUP_STEPS:-200}"
 # Folder for checkpoints; empty writes none.

@@ -64,7 +64,7 @@ def train() -> Trainer.Config:
         hf_assets_path=os.environ.get("HF_ASSETS", "assets"),
         tokenizer=tokenizer(),
         dataloader=data(decoder_vocab_size(model_spec)),
-        optimizer=default_adamw(lr=float(os.environ.get("LEARNING_RATE", "3e-4"))),
+        optimizer=default_adamw(lr=float(os.environ.get("LEARNING_RATE") or "1e-5")),
         lr_scheduler=LRSchedulersContainer.Config(
             warmup_steps=int(os.environ.get("WARMUP_STEPS", "200")),
         ),

@@ -44,7 +44,7 @@ def train() -> Trainer.Config:
         hf_assets_path=os.environ.get("HF_ASSETS", "assets"),
         tokenizer=tokenizer(),
         dataloader=data(decoder_vocab_size(model_spec)),
-        optimizer=replace(default_adamw(lr=float(os.environ.get("LEARNING_RATE", "3e-4"))), implementation="fused_opt_states_bf16"),
+        optimizer=replace(default_adamw(lr=float(os.environ.get("LEARNING_RATE") or "1e-5")), implementation="fused_opt_states_bf16"),
         lr_scheduler=LRSchedulersContainer.Config(
             warmup_steps=int(os.environ.get("WARMUP_STEPS", "200")),
         ),

@@ -18,8 +18,8 @@ export DATASET="${DATASET:-}"
 export DATASET_PATH="${DATASET_PATH:-}"
 # Folder with the model's tokenizer.
 export HF_ASSETS="${HF_ASSETS:-assets}"
-# Peak of the learning rate.
-export LEARNING_RATE="${LEARNING_RATE:-3e-4}"
+# Peak of the learning rate; yours to choose for this model, data and batch.
+export LEARNING_RATE="${LEARNING_RATE:-}"
 # Steps until it is reached.
 export WARMUP_STEPS="${WARMUP_STEPS:-200}"
 # Folder for checkpoints; empty writes none.
@@ -27,6 +27,10 @@ export CHECKPOINTS="${CHECKPOINTS:-}"
 # Optimizer steps.
 export TRAIN_STEPS="${TRAIN_STEPS:-1000}"
 
+if [ -z "$LEARNING_RATE" ] && [ "${DEVICE:-gpu}" != cpu ]; then
+  echo "launch.sh: set LEARNING_RATE: Peak of the learning rate; yours to choose for this model, data and batch." >&2
+  exit 2
+fi
 # The plan is for 256 ranks; another number is another layout.
 if [ "$((NNODES * GPUS_PER_NODE))" -ne 256 ]; then
   echo "launch.sh: $NNODES nodes of $GPUS_PER_NODE GPUs are not the plan's 256" >&2

@@ -18,6 +18,8 @@ export MODEL="${MODEL:-}"
 export SHARDS="${SHARDS:-}"
 # Texts, JSON lines with the key text; no spaces.
 export DATASET="${DATASET:-texts.jsonl}"
+# Peak of the learning rate; yours to choose for this model, data and batch.
+export LEARNING_RATE="${LEARNING_RATE:-}"
 # Folder for checkpoints; no spaces.
 export CHECKPOINTS="${CHECKPOINTS:-checkpoints}"
 # Optimizer steps.
@@ -29,6 +31,10 @@ if [ -z "$MODEL" ] && [ "${DEVICE:-gpu}" != cpu ]; then
 fi
 if [ -z "$SHARDS" ] && [ "${DEVICE:-gpu}" != cpu ]; then
   echo "launch.sh: set SHARDS: Number of the last safetensors file, with five digits, as 00004." >&2
+  exit 2
+fi
+if [ -z "$LEARNING_RATE" ] && [ "${DEVICE:-gpu}" != cpu ]; then
+  echo "launch.sh: set LEARNING_RATE: Peak of the learning rate; yours to choose for this model, data and batch." >&2
   exit 2
 fi
 # The plan is for 1 ranks; another number is another layout.
@@ -51,4 +57,5 @@ exec tune run lora_finetune_single_device \
   --config train.yaml checkpointer.checkpoint_dir="$MODEL" \
   checkpointer.checkpoint_files.max_filename="'$SHARDS'" \
   output_dir="$CHECKPOINTS" dataset.data_files="$DATASET" \
-  max_steps_per_epoch="$TRAIN_STEPS" "$@"
+  max_steps_per_epoch="$TRAIN_STEPS" \
+  optimizer.lr="${LEARNING_RATE:-1e-5}" "$@"

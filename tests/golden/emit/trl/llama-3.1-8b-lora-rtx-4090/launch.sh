@@ -16,6 +16,8 @@ MASTER_PORT="${MASTER_PORT:-29500}"
 export MODEL="${MODEL:-meta-llama/Llama-3.1-8B}"
 # Hugging Face name or folder of texts (column text) or messages.
 export DATASET="${DATASET:-}"
+# Peak of the learning rate; yours to choose for this model, data and batch.
+export LEARNING_RATE="${LEARNING_RATE:-}"
 # Folder for checkpoints.
 export CHECKPOINTS="${CHECKPOINTS:-checkpoints}"
 # Optimizer steps.
@@ -27,6 +29,10 @@ if [ -z "$MODEL" ] && [ "${DEVICE:-gpu}" != cpu ]; then
 fi
 if [ -z "$DATASET" ] && [ "${DEVICE:-gpu}" != cpu ]; then
   echo "launch.sh: set DATASET: Hugging Face name or folder of texts (column text) or messages." >&2
+  exit 2
+fi
+if [ -z "$LEARNING_RATE" ] && [ "${DEVICE:-gpu}" != cpu ]; then
+  echo "launch.sh: set LEARNING_RATE: Peak of the learning rate; yours to choose for this model, data and batch." >&2
   exit 2
 fi
 # The plan is for 1 ranks; another number is another layout.
@@ -56,4 +62,5 @@ exec trl sft --config train.yaml --accelerate_config accelerate.yaml \
   --num_processes "$((NNODES * GPUS_PER_NODE))" \
   --main_process_ip "$MASTER_ADDR" --main_process_port "$MASTER_PORT" \
   --model_name_or_path "$MODEL" --dataset_name "$DATASET" \
-  --output_dir "$CHECKPOINTS" --max_steps "$TRAIN_STEPS" "$@"
+  --output_dir "$CHECKPOINTS" --max_steps "$TRAIN_STEPS" \
+  --learning_rate "${LEARNING_RATE:-1e-5}" "$@"
