@@ -1,7 +1,6 @@
 """Reads arguments of Megatron-LM into a layout, a training block and a model."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import yaml
@@ -27,7 +26,9 @@ from planner.frameworks.megatron.launch.variables import (
     filled,
     option_of,
     plain,
+    takes_value,
     uncounted,
+    untaken,
 )
 from planner.launch.brief import Reading
 from planner.launch.shell.runs import launch_of
@@ -104,7 +105,7 @@ def read(files: Mapping[str, str]) -> Reading:
         BadInputError: No file has arguments of Megatron, or a value is wrong.
     """
     name, words = _words(files)
-    _refuse_values(words, name)
+    more = list(untaken(words, file=name))
     words, open_ones = filled(words, READ | deciding(), file=name)
     version, its = _given(name, words)
     refuse_contradictions(its, name)
@@ -115,6 +116,8 @@ def read(files: Mapping[str, str]) -> Reading:
     harmless = {name for name in others if is_harmless(name, its[name])}
     why = f"no argument of Megatron-LM {version}"
     unread = [Unknown(w, why=why) for w in dict.fromkeys(unknown) if w not in starter]
+    refused = list(_shown(its, others - harmless))
+    named = {each.name for each in refused}
     return Reading(
         target="megatron",
         framework="megatron",
@@ -125,7 +128,8 @@ def read(files: Mapping[str, str]) -> Reading:
         ignored=(*(each.setting for each in _shown(its, harmless)), *open_ones),
         unknown=(
             *unread,
-            *_shown(its, others - harmless),
+            *(each for each in more if each.name not in named),
+            *refused,
             *_unplaced(its),
             *unpriced(its),
             *(uncounted(files) if gpus is None else ()),
@@ -200,20 +204,6 @@ def _words(files: Mapping[str, str]) -> tuple[str, list[str]]:
     return best
 
 
-def _refuse_values(words: Sequence[str], file: str) -> None:
-    """Refuse true or false behind a switch, at which argparse ends."""
-    for word, value in pairwise(words):
-        switch = any(declared(v).get(word, {}).get("nargs") == 0 for v in VERSIONS)
-        if switch and value.lower() in ("true", "false"):
-            raise BadInputError(
-                "is a switch and takes no value: Megatron-LM refuses the word after it",
-                file=file,
-                field=word,
-                value=value,
-                allowed="the switch alone, or none of it",
-            )
-
-
 def _is_option(word: str) -> bool:
     return any(_known(word, version) for version in VERSIONS)
 
@@ -245,9 +235,10 @@ def _yaml_words(text: str) -> list[str] | None:
         return None
     words: list[str] = []
     for option, value in arguments.items():
-        if value is False:
+        if value is False and not takes_value(str(option)):
             continue
-        values = value if isinstance(value, list) else [value]
+        # An empty list is a value, which argparse refuses behind a switch.
+        values = value if isinstance(value, list) and value else [value]
         words += [str(option), *(str(v) for v in values if value is not True)]
     return words
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from planner.errors import BadInputError
 from planner.frameworks.megatron.launch.known import VERSIONS, declared
 from planner.launch.shell.runs import launch_of
 from planner.launch.shell.values import fill_words, refuse_unset, unset
@@ -41,6 +42,19 @@ def option_of(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+def takes_value(option: str) -> bool:
+    """Tell if an option of Megatron takes words, as no switch does.
+
+    Args:
+        option: The option as a command line spells it. [text]
+
+    Returns:
+        False for switches, and for options that Megatron does not have.
+    """
+    has = any(option in declared(version) for version in VERSIONS)
+    return has and _takes(option) != 0
+
+
 def filled(
     words: Sequence[str], deciding: AbstractSet[str], *, file: str
 ) -> tuple[list[str], list[str]]:
@@ -55,13 +69,14 @@ def filled(
         (words, options as written with a variable that no file sets). [text]
 
     Raises:
-        BadInputError: An option that decides the price has such a variable.
+        BadInputError: An option that decides the price has such a variable, or words
+            of the run are one.
     """
     kept, left = list[str](), list[str]()
     for option, (values, others) in _options(words):
         shown = " ".join([option, *values])
-        if values == [] and others and _OPEN.fullmatch(others[0]):
-            refuse_unset("a word of the run", others[0], file=file)
+        if others:
+            _refuse_open(others[0], file)
         if not unset(shown):
             kept += [option, *values]
             continue
@@ -70,6 +85,40 @@ def filled(
             refuse_unset(name, " ".join([inside, *values]).strip(), file=file)
         left.append(shown)
     return kept, left
+
+
+def _refuse_open(word: str, file: str) -> None:
+    if _OPEN.fullmatch(word):
+        refuse_unset("a word of the run", word, file=file)
+
+
+def untaken(words: Sequence[str], *, file: str) -> Iterator[Unknown]:
+    """Options with words behind them that they do not take; argparse ends there.
+
+    Args:
+        words: Words of a command line. [text]
+        file: File of the words. [text]
+
+    Yields:
+        The option, and what it takes and the words behind. [text]
+
+    Raises:
+        BadInputError: The option is a switch.
+    """
+    why = "takes fewer words, and Megatron-LM refuses the others"
+    for option, (values, others) in _options(words):
+        name = option.partition("=")[0]
+        if not others or not any(name in declared(version) for version in VERSIONS):
+            continue
+        if not takes_value(name):
+            raise BadInputError(
+                "is a switch and takes no value: Megatron-LM refuses the word after it",
+                file=file,
+                field=name,
+                value=others[0],
+                allowed="the switch alone, or none of it",
+            )
+        yield Unknown(name, " ".join([*values, *others]), why=why)
 
 
 _OPEN = re.compile(r"\$\{\w+\}|\$\(.*\)")

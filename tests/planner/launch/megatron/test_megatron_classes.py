@@ -118,6 +118,7 @@ GROUPED = "--moe-grouped-gemm --moe-token-dispatcher-type alltoall "
         ),
         ("--spec megatron.core.models.mamba specs", ["--spec"]),
         ("--add-position-embedding False", ["--add-position-embedding"]),
+        ("--max-position-embeddings 4096 8192", ["--max-position-embeddings"]),
     ],
 )
 def test_what_is_not_priced_is_refused_by_its_option(
@@ -135,6 +136,7 @@ def test_what_is_not_priced_is_refused_by_its_option(
         ("--no-position-embedding", "--no-position-embedding"),
         ("--sequence-parallel False", "--sequence-parallel"),
         ("--swiglu true", "--swiglu"),
+        ("--swiglu 1", "--swiglu"),
     ],
 )
 def test_what_megatron_refuses_is_refused(words: str, option: str) -> None:
@@ -152,3 +154,19 @@ def test_main_gradients_in_bf16_are_reduced_in_bf16() -> None:
 def test_values_of_defaults_are_harmless() -> None:
     for name in sorted(EVERY.keys() - READ - classes().plain.keys()):
         assert is_harmless(name, EVERY[name]["default"]), name
+
+
+@pytest.mark.parametrize("value", ["[]", "{}", "null", "''", "'false'", "1", "[no, 1]"])
+def test_a_switch_of_yaml_is_true_or_false(value: str) -> None:
+    """An empty list was true."""
+    lines = "--num-layers: 16\n  --hidden-size: 2048"
+    text = f"MODEL_ARGS:\n  {lines}\n  --overlap-grad-reduce: {value}\n"
+    with pytest.raises(BadInputError, match="takes no value") as refused:
+        read({"args.yaml": text})
+    assert refused.value.field == "--overlap-grad-reduce"
+
+
+@pytest.mark.parametrize(("value", "on"), [("true", True), ("false", False)])
+def test_switches_of_yaml(value: str, *, on: bool) -> None:
+    text = f"MODEL_ARGS: {{--num-layers: 16, --overlap-grad-reduce: {value}}}"
+    assert read({"args.yaml": text}).stack["overlap_grad_reduce"] is on
