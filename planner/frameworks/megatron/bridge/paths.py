@@ -27,11 +27,6 @@ def paths() -> Paths:
     return Paths.model_validate(parse_yaml((_FOLDER / "paths.yaml").read_text()))
 
 
-def options() -> Mapping[str, str]:
-    """Option of Megatron-LM by field; only the first field of an option. [text]."""
-    return {every[0]: option for option, every in paths().paths.items()}
-
-
 def unknown_fields(overrides: Mapping[str, object]) -> tuple[str, ...]:
     """Overrides that ConfigContainer would pass over with a warning.
 

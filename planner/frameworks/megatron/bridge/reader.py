@@ -1,6 +1,6 @@
 """Reads overrides of Megatron-Bridge into a layout and a training block."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -8,7 +8,7 @@ import yaml
 from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.frameworks.megatron.bridge.lacks import MODULES
-from planner.frameworks.megatron.bridge.paths import options, paths, unknown_fields
+from planner.frameworks.megatron.bridge.paths import paths, unknown_fields
 from planner.frameworks.megatron.bridge.writer import PLAIN, PRECISIONS
 from planner.frameworks.megatron.launch.known import declared, given
 from planner.frameworks.megatron.launch.placed import copies_of, placed
@@ -109,7 +109,7 @@ def _values(its: Mapping[str, Any], file: str) -> tuple[dict[str, Any], list[Unk
     """
     found: dict[str, Any] = {}
     unread = []
-    for path, words in _words(its):
+    for path, words in _words(its, file):
         try:
             found |= given(words)
         except ValueError as error:
@@ -118,8 +118,8 @@ def _values(its: Mapping[str, Any], file: str) -> tuple[dict[str, Any], list[Unk
                 raise BadInputError(message, file=file, field=path) from error
             unread.append(Unknown(path, " ".join(words[1:])))
     found |= _recipe_values(its.get("mixed_precision"))
-    precise = its.get("ddp")
-    if isinstance(precise, Mapping) and precise.get("grad_reduce_in_fp32") is False:
+    precise = "ddp.grad_reduce_in_fp32"
+    if _switch(_at(its, precise), precise, file) is False:
         found["grad_reduce_in_bf16"] = True
     if "expert_model_parallel_size" in found or "num_moe_experts" in str(its):
         found.setdefault("num_experts", SOME)
@@ -132,19 +132,50 @@ def _sizes(values: Mapping[str, Any], file: str) -> tuple[Size, ...]:
     return tuple(s for s in found if (s.what, s.value) != ("experts", SOME))
 
 
-def _words(its: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
+def _words(its: Mapping[str, Any], file: str) -> Iterator[tuple[str, list[str]]]:
     """Fields as the words of a command line: an option with its values each."""
-    for path, option in options().items():
-        block, _, name = path.partition(".")
-        inside = its.get(block)
-        value = inside.get(name) if isinstance(inside, Mapping) else None
+    for option, every in paths().paths.items():
+        takes = declared()[option]["nargs"]
+        path, value = _said(its, every, file)
+        if takes == 0:
+            value = _switch(value, path, file)
         if value is None or value is False:
             continue
-        several = declared()[option]["nargs"] == "+" and isinstance(value, list)
+        several = takes == "+" and isinstance(value, list)
         values = value if several else [_letters(value)]
-        if declared()[option]["nargs"] == 0:
+        if takes == 0:
             values = []
         yield path, [option, *(DTYPES.get(str(v), str(v)) for v in values)]
+
+
+def _said(its: Mapping[str, Any], every: Sequence[str], file: str) -> tuple[str, Any]:
+    """Value of a setting, which several fields may say, and the field that says it."""
+    said = [(path, value) for path in every if (value := _at(its, path)) is not None]
+    for path, value in said[1:]:
+        if not isinstance(value, bool) and value != said[0][1]:
+            raise BadInputError(
+                f"is not {said[0][0]}, and Megatron-Bridge refuses two values",
+                file=file,
+                field=path,
+                value=value,
+                allowed=said[0][1],
+            )
+    return said[0] if said else (every[0], None)
+
+
+def _at(its: Mapping[str, Any], path: str) -> Any:
+    block, _, name = path.partition(".")
+    inside = its.get(block)
+    return inside.get(name) if isinstance(inside, Mapping) else None
+
+
+def _switch(value: object, path: str, file: str) -> bool | None:
+    """Value of a switch, which is true, false or null."""
+    if value is None or isinstance(value, bool):
+        return value
+    raise BadInputError(
+        "is a switch", file=file, field=path, value=value, allowed="true or false"
+    )
 
 
 def _letters(value: object) -> object:

@@ -16,6 +16,7 @@ from planner.frameworks.megatron.bridge.known import fields
 from planner.frameworks.megatron.bridge.paths import paths, unknown_fields
 from planner.frameworks.megatron.bridge.reader import read, reads
 from planner.frameworks.megatron.bridge.writer import overrides
+from planner.frameworks.megatron.launch.known import declared
 from planner.launch import emit, read_plan
 from planner.launch.brief import Brief
 from planner.launch.emit import CHECK, PLAN, README
@@ -162,3 +163,38 @@ def test_a_saved_configuration_is_read_as_far_as_it_is_plain() -> None:
     assert (reading.layout["tp"], reading.training["state_bits"]) == (2, 16)
     (word,) = reading.unknown
     assert str(word).startswith("optimizer.optimizer {'_target_'")
+
+
+SWITCHES = [
+    path
+    for option, every in paths().paths.items()
+    for path in every
+    if declared()[option]["nargs"] == 0
+]
+
+
+def overriding(path: str, value: object) -> dict[str, str]:
+    """A file of overrides with one more field."""
+    block, _, name = path.partition(".")
+    its: dict[str, dict[str, object]] = {"model": {"tensor_model_parallel_size": 1}}
+    its.setdefault(block, {})[name] = value
+    return {"overrides.yaml": yaml.safe_dump(its)}
+
+
+@pytest.mark.parametrize("path", [*SWITCHES, "ddp.grad_reduce_in_fp32"])
+@pytest.mark.parametrize("value", [[], {}, "false", "maybe", 1, 0])
+def test_a_switch_is_true_or_false(path: str, value: object) -> None:
+    """An empty list and the text false were true."""
+    with pytest.raises(BadInputError) as refused:
+        read(overriding(path, value))
+    assert refused.value.field == path
+    for right in (True, False, None):
+        read(overriding(path, right))
+
+
+def test_two_lengths_of_sequences_are_refused() -> None:
+    """Megatron-Bridge does so, too: validate() of ConfigContainer."""
+    both = overriding("model.seq_length", 4096)["overrides.yaml"]
+    assert read({"a.yaml": both}).training["seq_len"] == 4096
+    with pytest.raises(BadInputError, match=r"is not dataset\.seq_length"):
+        read({"a.yaml": both + "dataset: {seq_length: 8192}\n"})
