@@ -103,7 +103,7 @@ def _read(values: Iterable[object]) -> list[Path]:
 
 
 def _named_in(file: Path) -> Iterator[Path]:
-    """What a YAML file names, and files among the words of any other."""
+    """Files that a YAML file names, and those among the words of any other."""
     try:
         text = read_text(file, most=MOST_READ)
         if file.suffix in SUFFIXES:

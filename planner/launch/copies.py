@@ -1,4 +1,4 @@
-"""What the ranks of a run settle: the group that shares states, a batch's shares."""
+"""Settings that the ranks of a run settle: shard groups, and shares of a batch."""
 
 import math
 from collections.abc import Mapping

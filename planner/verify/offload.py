@@ -31,7 +31,7 @@ def offload_breaches(workload: Workload, layout: Layout) -> Sentences:
     if (held and allowed is False) or (listed and shown not in listed):
         only = ", ".join(listed) or "none"
         yield f"the search block limits offload to {only}: {shown}"
-    if whole or not held:
+    if whole or not (held and allowed):
         return
     if not _moves_together(layout.offload, limits.offload):
         yield f"{workload.framework.name} cannot offload {shown}"

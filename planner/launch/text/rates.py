@@ -3,8 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-import yaml
-
+from hardware.reading.yaml_text import parse_yaml
 from planner.launch.brief import Brief, Variable
 
 RATE = '"${LEARNING_RATE:-1e-5}"'
@@ -41,7 +40,7 @@ def published() -> dict[str, tuple[float, str]]:
         Rates. [1]
     """
     text = Path(__file__).with_name("rates.yaml").read_text(encoding="utf-8")
-    rows = yaml.safe_load(text)["rates"]
+    rows = parse_yaml(text)["rates"]
     return {
         name: (float(peak), str(row["source"]))
         for row in rows

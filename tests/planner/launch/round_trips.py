@@ -178,7 +178,6 @@ def _layouts(draw: st.DrawFn, gpus: int, target: str) -> dict[str, Any]:
         its["offload"] = draw(
             st.sampled_from(
                 (
-                    {"optimizer": 1.0},
                     {"optimizer": 1.0, "parameters": 1.0, "gradients": 1.0},
                     {"activations": 1.0},
                 )

@@ -55,12 +55,6 @@ FSDP = {"zero_stage": 3, "micro_batch": 4, "recompute": "full"}
         ("torchtitan", {"zero_stage": 3}, {"stack": {"attention": "cudnn"}}, "same"),
         (
             "accelerate",
-            FSDP | {"offload": {"optimizer": 1.0}},
-            {},
-            "refused layout",
-        ),
-        (
-            "accelerate",
             {"zero_stage": 0},
             {"training": {"precision": "fp16"}},
             "refused layout",
