@@ -17,7 +17,8 @@ from planner.frameworks.accelerate.launch.files import (
 )
 from planner.frameworks.accelerate.launch.fsdp import DATA, REST
 from planner.frameworks.accelerate.launch.reader import reading_of
-from planner.frameworks.accelerate.launch.trainer import refuse_quantised, true
+from planner.frameworks.accelerate.launch.trainer import refuse_quantised
+from planner.frameworks.accelerate.switches import true
 from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.brief import Reading
 from planner.launch.unknown import Unknown, absent
@@ -103,16 +104,16 @@ def _own(files: Mapping[str, str]) -> str | None:
 
 def _rows(given: Mapping[str, Any]) -> dict[str, str]:
     """Rows are padded to their longest text unless they are packed or filled up."""
-    if true(given.get("sample_packing")):
+    if true(given, "sample_packing"):
         return {"padding": "packed"}
-    whole = true(given.get("pad_to_sequence_len"))
+    whole = true(given, "pad_to_sequence_len")
     return {"padding": "max" if whole else "longest"}
 
 
 def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:
     """axolotl's keys as the files that accelerate's target writes."""
-    half = given["bf16"] == "auto" or true(given["bf16"])
-    scaled = true(given.get("fp16")) and not half
+    half = given["bf16"] == "auto" or true(given, "bf16")
+    scaled = true(given, "fp16") and not half
     sharded = bool(given.get("fsdp_config") or given.get("fsdp"))
     by_deepspeed = bool(given.get("deepspeed")) or bool(others.zero)
     places, mesh = dict[str, Any](), _mesh(given, name)
@@ -195,14 +196,14 @@ def _training(given: Mapping[str, Any], name: str) -> dict[str, Any]:
         "gradient_checkpointing": _checkpoints(given),
         "accelerator_config": given.get("accelerator_config"),
         "fsdp": given.get("fsdp"),
-        "use_liger_kernel": true(given.get("liger_fused_linear_cross_entropy")),
+        "use_liger_kernel": true(given, "liger_fused_linear_cross_entropy"),
     }
     return {key: value for key, value in found.items() if value is not None}
 
 
 def _checkpoints(given: Mapping[str, Any]) -> bool:
-    asked = given.get("gradient_checkpointing")
-    return true(asked) or str(asked).startswith("offload")
+    name = "gradient_checkpointing"
+    return str(given.get(name)).startswith("offload") or true(given, name)
 
 
 def _run(
@@ -216,7 +217,7 @@ def _run(
     }
     if not given.get("adapter"):
         return its
-    cast = true(given.get("peft_autocast_adapter_dtype", True))
+    cast = true(given, "peft_autocast_adapter_dtype", absent=True)
     its["adapters"] = _adapters(given, name)
     its["adapters_in_fp32"] = cast and not by_deepspeed
     return its | ({"quantization": bits} if (bits := _quantized(given)) else {})
@@ -225,13 +226,13 @@ def _run(
 def _attention(given: Mapping[str, Any]) -> str:
     """Kernel by attn_implementation, or by a switch of releases before 0.13."""
     named = given.get("attn_implementation")
-    switched = (word for switch, word in SWITCHES.items() if true(given.get(switch)))
+    switched = (word for switch, word in SWITCHES.items() if true(given, switch))
     return str(named or next(switched, "sdpa"))
 
 
 def _adapters(given: Mapping[str, Any], name: str) -> dict[str, Any]:
     named = given.get("lora_target_modules")
-    every = true(given.get("lora_target_linear")) or not named
+    every = true(given, "lora_target_linear") or not named
     its: dict[str, Any] = {
         "r": whole(given, "lora_r", name, 8),
         "lora_dropout": given["lora_dropout"],
@@ -243,15 +244,17 @@ def _adapters(given: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _quantized(given: Mapping[str, Any]) -> dict[str, Any]:
-    if true(given.get("load_in_8bit")):
+    if true(given, "load_in_8bit"):
         return {"load_in_8bit": True}
-    if not true(given.get("load_in_4bit")):
+    if not true(given, "load_in_4bit"):
         return {}
     kwargs = block(given, "bnb_config_kwargs")
     return {
         "load_in_4bit": True,
         "bnb_4bit_quant_type": kwargs.get("bnb_4bit_quant_type", "nf4"),
-        "bnb_4bit_use_double_quant": kwargs.get("bnb_4bit_use_double_quant", True),
+        "bnb_4bit_use_double_quant": true(
+            kwargs, "bnb_4bit_use_double_quant", absent=True
+        ),
     }
 
 

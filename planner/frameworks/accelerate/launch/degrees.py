@@ -4,7 +4,7 @@ from typing import Any
 
 from planner.frameworks.accelerate.launch.files import Found, block, part, whole
 from planner.frameworks.accelerate.launch.fsdp import by_fsdp, degrees_of_mesh, fsdp
-from planner.frameworks.accelerate.launch.trainer import true
+from planner.frameworks.accelerate.switches import true
 
 
 def degrees(its: Found) -> dict[str, Any]:
@@ -104,14 +104,14 @@ def _recompute(its: Found) -> dict[str, Any]:
     plugin = block(its.places, "fsdp_config", "fsdp_")
     plugin |= block(its.training, "fsdp_config", "fsdp_")
     names = ("gradient_checkpointing", "activation_checkpointing")
-    by_trainer = any(true(its.training.get(name)) for name in names)
-    full = by_trainer or true(plugin.get("activation_checkpointing"))
+    by_trainer = any(true(its.training, name) for name in names)
+    full = by_trainer or true(plugin, "activation_checkpointing")
     return {"recompute": "full" if full else "none"}
 
 
 def _activations(its: Found, found: dict[str, Any]) -> dict[str, Any]:
     plugin = block(its.places, "fsdp_config", "fsdp_")
-    moved = true(plugin.get("activation_checkpointing_offload"))
-    if moved or true(its.training.get("activation_offloading")):
+    moved = true(plugin, "activation_checkpointing_offload")
+    if moved or true(its.training, "activation_offloading"):
         return {"offload": {**found.get("offload", {}), "activations": 1.0}}
     return {}

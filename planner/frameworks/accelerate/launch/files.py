@@ -16,8 +16,8 @@ from planner.frameworks.accelerate.launch.known import keys
 from planner.frameworks.accelerate.launch.trainer import (
     Options,
     options_of,
-    true,
 )
+from planner.frameworks.accelerate.switches import true
 from planner.frameworks.deepspeed.launch.settings import as_read
 from planner.launch.shell.runs import launch_of
 
@@ -132,7 +132,7 @@ def _launched(files: Fields, given: dict[str, Any]) -> dict[str, Any]:
     for name, value in options.items():
         inside = next((b for b in BLOCKS if name in keys().accelerate[b]), None)
         if name in SWITCHES:
-            its |= {"distributed_type": SWITCHES[name]} if true(value) else {}
+            its |= {"distributed_type": SWITCHES[name]} if true(options, name) else {}
         elif inside:
             its.setdefault(inside, {})[name] = value
         else:

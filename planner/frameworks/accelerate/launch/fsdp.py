@@ -5,8 +5,8 @@ from typing import Any
 
 from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.files import Found, block, whole
-from planner.frameworks.accelerate.launch.trainer import true
 from planner.frameworks.accelerate.limits import ROTATIONS
+from planner.frameworks.accelerate.switches import true
 from planner.launch.copies import Copies
 
 KINDS = {theirs: ours for ours, theirs in ROTATIONS.items()}
@@ -65,8 +65,9 @@ def fsdp(its: Found) -> dict[str, Any]:
     shard = whole(mesh, "dp_shard_size", its.name) * found["cp"]
     if shard > 1 and mesh.get("dp_shard_size") != REST:
         found["dp_shard"] = shard
-    offloads = _plugin(its).get("offload_params", _plugin(its).get("cpu_offload"))
-    if true(offloads) or "offload" in words(its):
+    plugin = _plugin(its)
+    offloads = "offload_params" if "offload_params" in plugin else "cpu_offload"
+    if true(plugin, offloads) or "offload" in words(its):
         found["offload"] = dict.fromkeys(("optimizer", "parameters", "gradients"), 1.0)
     return found
 

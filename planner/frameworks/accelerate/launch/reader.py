@@ -27,13 +27,13 @@ from planner.frameworks.accelerate.launch.trainer import (
     ignored,
     refuse_quantised,
     told,
-    true,
 )
 from planner.frameworks.accelerate.stack import (
     DEEPSPEED_STACK,
     OPTIMIZERS,
     OVER_SHARDS,
 )
+from planner.frameworks.accelerate.switches import true
 from planner.frameworks.accelerate.variants import RATIO, WORDS
 from planner.frameworks.transformers import asked_attention
 from planner.launch.brief import Reading
@@ -175,12 +175,12 @@ def _per_replica(layout: Mapping[str, Any]) -> int | None:
 def _precision(its: Found) -> str:
     mixed = str(its.places.get("mixed_precision", "no"))
     for name in ("bf16", "fp16"):
-        if true(its.training.get(name)) or true(block(its.zero, name).get("enabled")):
+        if true(its.training, name) or true(block(its.zero, name), "enabled"):
             mixed = name if mixed in ("no", "None") else mixed
     if mixed in ("bf16", "fp16", "fp8"):
         return mixed
     half = {"bfloat16": "bf16", "float16": "fp16"}.get(str(its.run.get("weights")))
-    return half or ("tf32" if true(its.training.get("tf32")) else "fp32")
+    return half or ("tf32" if true(its.training, "tf32") else "fp32")
 
 
 def _adapters(its: Found) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def _adapters(its: Found) -> dict[str, Any]:
     }
     if given.get("modules_to_save"):
         lora["modules_to_save"] = given["modules_to_save"]
-    if its.run.get("adapters_in_fp32"):
+    if true(its.run, "adapters_in_fp32"):
         lora["precision"] = "fp32"
     lora |= variants(given, its.name)
     method = {"method": "qlora" if bits else "lora", "lora": lora}
@@ -235,7 +235,7 @@ def variants(given: Mapping[str, Any], file: str) -> dict[str, Any]:
     Returns:
         Fields of a job's lora block. [-]
     """
-    found: dict[str, Any] = {WORDS[w]: True for w in WORDS if true(given.get(w))}
+    found: dict[str, Any] = {WORDS[w]: True for w in WORDS if true(given, w)}
     if given.get(RATIO) is not None:
         found[RATIO] = _ratio(given[RATIO], file)
     return found
@@ -256,11 +256,11 @@ def _ratio(value: object, file: str) -> float:
 
 
 def _quantized(bits: Mapping[str, Any]) -> dict[str, Any]:
-    if bits.get("load_in_8bit"):
+    if true(bits, "load_in_8bit"):
         return {"quantization": "int8"}
     return {
         "quantization": bits.get("bnb_4bit_quant_type", "fp4"),
-        "double_quantization": bool(bits.get("bnb_4bit_use_double_quant")),
+        "double_quantization": true(bits, "bnb_4bit_use_double_quant"),
     }
 
 
@@ -272,7 +272,7 @@ def _stack(its: Found) -> dict[str, Any]:
         given["name"] = DEEPSPEED_STACK
     elif its.run:
         given |= _weights(its)
-    if true(its.training.get("use_liger_kernel")):
+    if true(its.training, "use_liger_kernel"):
         given["loss"] = "liger"
     elif its.run.get("loss") == "chunked":
         given["loss"] = "chunked"
@@ -280,7 +280,8 @@ def _stack(its: Found) -> dict[str, Any]:
     given |= asked_attention(its.run.get("attention", stated))
     kwargs = block(block(its.training, "accelerator_config"), _ACCUMULATION)
     steps = whole(its.training, "gradient_accumulation_steps", its.name)
-    if kind in ("FSDP", "") and steps > 1 and not true(kwargs.get("sync_each_batch")):
+    each = true(kwargs, "sync_each_batch")
+    if kind in ("FSDP", "") and steps > 1 and not each:
         given["accumulation"] = "no_sync"
     return given
 
@@ -317,7 +318,7 @@ def _unknown(its: Found) -> Iterator[Unknown]:
     name = str(its.training.get("optim", "adamw_torch"))
     if name not in NAMES:
         yield Unknown("optim", name, f"{NOT_PRICED}; {did_you_mean(name, NAMES)}")
-    if true(its.places.get("use_cpu")):
+    if true(its.places, "use_cpu"):
         yield Unknown("use_cpu", "true", "starts single processes on CPUs")
     file = block(its.places, "deepspeed_config").get("deepspeed_config_file")
     if (file or its.training.get("deepspeed")) and not its.zero:

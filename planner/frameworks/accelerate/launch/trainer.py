@@ -9,6 +9,7 @@ import yaml
 from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.known import keys, unknown_arguments
+from planner.frameworks.accelerate.switches import true
 from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.shell.runs import launch_of
 from planner.launch.shell.values import fill_words, refuse_unset, unset
@@ -304,7 +305,7 @@ def adapters_of(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any
         trl/trainer/model_config.py and trl/trainer/utils.py, get_peft_config and
         get_quantization_config; the alignment handbook has options of these names.
     """
-    if not true(given.get("use_peft")):
+    if not true(given, "use_peft"):
         return {}, {}
     lora = {
         "r": given.get("lora_r", 16),
@@ -330,7 +331,7 @@ def by_trl(given: Mapping[str, Any], length: object) -> dict[str, str]:
     """
     if given.get("packing") is None:
         return {}
-    if not true(given["packing"]):
+    if not true(given, "packing"):
         whole = given.get("pad_to_multiple_of") in (length, str(length))
         return {"padding": "max" if whole else "longest"}
     apart = given.get("packing_strategy", "bfd") != "wrapped"
@@ -343,20 +344,15 @@ def _several(value: object) -> bool:
 
 def _frozen(given: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of BitsAndBytesConfig; empty where the weights stay in 16 bits."""
-    if true(given.get("load_in_8bit")):
+    if true(given, "load_in_8bit"):
         return {"load_in_8bit": True}
-    if not true(given.get("load_in_4bit")):
+    if not true(given, "load_in_4bit"):
         return {}
     return {
         "load_in_4bit": True,
         "bnb_4bit_quant_type": given.get("bnb_4bit_quant_type", "nf4"),
-        "bnb_4bit_use_double_quant": true(given.get("use_bnb_nested_quant")),
+        "bnb_4bit_use_double_quant": true(given, "use_bnb_nested_quant"),
     }
-
-
-def true(value: object) -> bool:
-    """Tell if a value of YAML or of a command line means yes. [-]."""
-    return value is True or str(value).lower() in ("true", "1", "yes", "on")
 
 
 def refuse_quantised(given: Mapping[str, Any], file: str) -> None:
@@ -370,7 +366,7 @@ def refuse_quantised(given: Mapping[str, Any], file: str) -> None:
         BadInputError: Weights are quantised, and no adapter is asked for.
     """
     for name in ("load_in_4bit", "load_in_8bit"):
-        if true(given.get(name)) and not true(given.get("use_peft")):
+        if true(given, name) and not true(given, "use_peft"):
             raise BadInputError(
                 "quantised weights train only beside adapters",
                 file=file,

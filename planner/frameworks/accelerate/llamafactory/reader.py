@@ -8,13 +8,13 @@ from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.files import Found, found, parsed, whole
 from planner.frameworks.accelerate.launch.known import keys
 from planner.frameworks.accelerate.launch.reader import of_pairs, reading_of
-from planner.frameworks.accelerate.launch.trainer import true
 from planner.frameworks.accelerate.llamafactory import projected
 from planner.frameworks.accelerate.llamafactory.known import (
     arguments,
     unknown_arguments,
 )
 from planner.frameworks.accelerate.llamafactory.writer import FLASH
+from planner.frameworks.accelerate.switches import true
 from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.brief import Reading
 from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
@@ -153,10 +153,9 @@ def _rows(given: Mapping[str, Any]) -> dict[str, str]:
     Source: LLaMA-Factory 0.9.5 data/loader.py and hparams/data_args.py; pre-training
     packs unless told, and neat_packing keeps the texts of a row apart.
     """
-    if true(given.get("neat_packing")):
+    if true(given, "neat_packing"):
         return {"padding": "packed"}
-    packs = given.get("packing")
-    packs = given["stage"] == "pt" if packs is None else true(packs)
+    packs = true(given, "packing", absent=given["stage"] == "pt")
     return {} if packs else {"padding": "longest"}
 
 
@@ -164,7 +163,7 @@ def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:
     """LLaMA-Factory's arguments as the files that accelerate's target writes."""
     known = keys().training_arguments
     training = {key: value for key, value in given.items() if key in known}
-    on = not true(given.get("disable_gradient_checkpointing"))
+    on = not true(given, "disable_gradient_checkpointing")
     places = {"distributed_type": "DEEPSPEED"} if others.zero else _autocast(given)
     return replace(
         others,
@@ -177,10 +176,8 @@ def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:
 
 def _autocast(given: Mapping[str, Any]) -> dict[str, str]:
     """accelerate.yaml of a run that computes in the format of the weights."""
-    mixed = true(given.get("bf16")) or true(given.get("fp16"))
-    return (
-        {} if mixed or not true(given.get("pure_bf16")) else {"mixed_precision": "no"}
-    )
+    mixed = true(given, "bf16") or true(given, "fp16")
+    return {} if mixed or not true(given, "pure_bf16") else {"mixed_precision": "no"}
 
 
 def _run(given: Mapping[str, Any], name: str, *, by_deepspeed: bool) -> dict[str, Any]:
@@ -203,15 +200,15 @@ def _length(given: Mapping[str, Any], name: str) -> int:
     Source: LLaMA-Factory 0.9.5 hparams/data_args.py takes one off cutoff_len;
     data/processor/supervised.py fills rows up to one more, pretrain.py does not.
     """
-    shorter = given["stage"] == "pt" and true(given.get("packing"))
+    shorter = given["stage"] == "pt" and true(given, "packing")
     return whole(given, "cutoff_len", name, least=1 + shorter) - shorter
 
 
 def _weights(given: Mapping[str, Any]) -> str:
     """Format of the weights: adapters' base stays, other weights are raised to fp32."""
-    if given["finetuning_type"] != "lora" and not true(given.get("pure_bf16")):
+    if given["finetuning_type"] != "lora" and not true(given, "pure_bf16"):
         return "float32"
-    return "float16" if true(given.get("fp16")) else "bfloat16"
+    return "float16" if true(given, "fp16") else "bfloat16"
 
 
 def _adapters(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -239,7 +236,7 @@ def _quantized(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "load_in_4bit": True,
         "bnb_4bit_quant_type": given.get("quantization_type", "nf4"),
-        "bnb_4bit_use_double_quant": true(given.get("double_quantization", True)),
+        "bnb_4bit_use_double_quant": true(given, "double_quantization", absent=True),
     }
 
 
@@ -280,7 +277,7 @@ def _of_stage(given: Mapping[str, Any]) -> Iterator[Unknown]:
 def _projects(given: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Optimizer and rank of gradients that are projected; empty without."""
     for ours, word in projected.WORDS.items():
-        if true(given.get(f"use_{word}")):
+        if true(given, f"use_{word}"):
             rank = whole(given, f"{word}_rank", name, projected.RANK)
             return {"optimizer": ours, "projection_rank": rank}
     return {}
@@ -289,12 +286,12 @@ def _projects(given: Mapping[str, Any], name: str) -> dict[str, Any]:
 def _unpriced(given: Mapping[str, Any]) -> Iterator[Unknown]:
     """Settings of projected gradients that are not priced."""
     for word in projected.WORDS.values():
-        if not true(given.get(f"use_{word}")):
+        if not true(given, f"use_{word}"):
             continue
         optim = given.get("optim", projected.OPTIM)
         if optim != projected.OPTIM:
             yield Unknown("optim", optim, f"is not priced under use_{word}")
         if (target := given.get(f"{word}_target", "all")) != "all":
             yield Unknown(f"{word}_target", target, NOT_PRICED)
-        if true(given.get(f"{word}_layerwise")):
+        if true(given, f"{word}_layerwise"):
             yield Unknown(f"{word}_layerwise", why=NOT_PRICED)

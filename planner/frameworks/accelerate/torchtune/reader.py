@@ -13,8 +13,8 @@ from planner.frameworks.accelerate.launch.files import (
     part,
     whole,
 )
-from planner.frameworks.accelerate.launch.trainer import true
 from planner.frameworks.accelerate.stack import BF16_STACK
+from planner.frameworks.accelerate.switches import true
 from planner.frameworks.accelerate.torchtune.lacks import MLP, OPTIMIZERS, VERSION
 from planner.frameworks.accelerate.torchtune.words import (
     FUSED,
@@ -131,7 +131,7 @@ def _sharded(its: _Files) -> bool:
 
 def _layout(its: _Files) -> dict[str, Any]:
     given = its.given
-    after = true(given.get("fsdp_reshard_after_forward", True))
+    after = true(given, "fsdp_reshard_after_forward", absent=True)
     layout: dict[str, Any] = {
         "pp": 1,
         "ep": 1,
@@ -141,12 +141,12 @@ def _layout(its: _Files) -> dict[str, Any]:
         "micro_batch": whole(given, "batch_size", its.name),
         "grad_accum": whole(given, "gradient_accumulation_steps", its.name),
     }
-    full = true(given.get("enable_activation_checkpointing"))
+    full = true(given, "enable_activation_checkpointing")
     layout["recompute"] = "full" if full else "none"
-    if true(given.get("fsdp_cpu_offload")):
+    if true(given, "fsdp_cpu_offload"):
         kept = ("optimizer", "parameters", "gradients")
         layout["offload"] = dict.fromkeys(kept, 1.0)
-    if true(given.get("enable_activation_offloading")):
+    if true(given, "enable_activation_offloading"):
         layout["offload"] = {**layout.get("offload", {}), "activations": 1.0}
     return layout
 
@@ -161,9 +161,9 @@ def _training(its: _Files) -> dict[str, Any]:
     tokenizer = block(its.given, "tokenizer")
     if tokenizer.get("max_seq_len") is not None:
         given["seq_len"] = whole(tokenizer, "max_seq_len", its.name)
-    if true(its.given.get("optimizer_in_bwd")):
+    if true(its.given, "optimizer_in_bwd"):
         given["optimizer_in_backward"] = True
-    packs = true(block(its.given, "dataset").get("packed"))
+    packs = true(block(its.given, "dataset"), "packed")
     given["padding"] = "packed" if packs else "longest"
     return given | _adapters(its)
 
@@ -183,7 +183,7 @@ def _adapters(its: _Files) -> dict[str, Any]:
         "targets": _targets(model, its.name),
         "dropout": part(model, "lora_dropout", its.name, 0.0),
     }
-    if name.startswith("qlora_") or true(model.get("quantize_base")):
+    if name.startswith("qlora_") or true(model, "quantize_base"):
         bits = {"quantization": "nf4", "double_quantization": True}
         return {"method": "qlora", "lora": lora, **bits}
     return {"method": "lora", "lora": lora}
@@ -200,7 +200,7 @@ def _targets(model: Mapping[str, Any], file: str) -> str | list[str]:
             allowed="q_proj, k_proj, v_proj, output_proj",
         )
     names = ["o_proj" if one == "output_proj" else str(one) for one in named]
-    mlp = true(model.get("apply_lora_to_mlp"))
+    mlp = true(model, "apply_lora_to_mlp")
     if mlp and len(set(names)) == 4:
         return "all-linear"
     every = names + sorted(MLP) * mlp
@@ -237,7 +237,7 @@ def _unknown(its: _Files) -> Iterator[Unknown]:
     if "Chunked" in _loss(given):
         yield Unknown("loss", "CEWithChunkedOutputLoss", CHANGES)
     for key in ("use_dora", "apply_lora_to_output"):
-        if true(block(given, "model").get(key)):
+        if true(block(given, "model"), key):
             yield Unknown(f"model.{key}", "true", CHANGES)
     if not its.recipe and not _sharded(its):
         yield Unknown("recipe", why="is named by no file (the script with tune run)")

@@ -17,8 +17,8 @@ from planner.frameworks.accelerate.launch.trainer import (
     LENGTHS,
     adapters_of,
     refuse_quantised,
-    true,
 )
+from planner.frameworks.accelerate.switches import true
 from planner.frameworks.transformers import strange_attention
 from planner.launch.brief import Reading
 from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
@@ -122,8 +122,8 @@ def read(files: Mapping[str, str]) -> Reading:
     given = {**DEFAULTS, **own, **{key: others.training[key] for key in options}}
     reading = reading_of(_translated(given, others, name), "trl")
     if PAIRS & given.keys():
-        beside = "adapters" if true(given.get("use_peft")) else "copy"
-        before = true(given.get("precompute_ref_log_probs"))
+        beside = "adapters" if true(given, "use_peft") else "copy"
+        before = true(given, "precompute_ref_log_probs")
         reading = of_pairs(reading, "precomputed" if before else beside)
     return replace(
         reading,
@@ -162,7 +162,7 @@ def _script() -> frozenset[str]:
 
 def _refuse_wide(given: Mapping[str, Any], name: str) -> None:
     """Refuse frozen weights in fp32, TRL's default, which are not priced."""
-    if given["dtype"] == "float32" and true(given.get("use_peft")):
+    if given["dtype"] == "float32" and true(given, "use_peft"):
         raise BadInputError(
             "weights beside adapters are priced in 16 bits; TRL loads them in float32 "
             "unless told, at twice the memory",
@@ -175,9 +175,9 @@ def _refuse_wide(given: Mapping[str, Any], name: str) -> None:
 
 def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:
     """TRL's arguments as the files that accelerate's target writes."""
-    half = true(given.get("bf16", not true(given.get("fp16"))))
+    half = true(given, "bf16", absent=not true(given, "fp16"))
     training = {key: value for key, value in given.items() if key in _trainer()}
-    scaled = half or true(given.get("fp16"))
+    scaled = half or true(given, "fp16")
     places = {} if scaled or others.zero else {"mixed_precision": "no"}
     return replace(
         others,

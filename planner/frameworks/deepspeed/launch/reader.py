@@ -15,8 +15,8 @@ from planner.frameworks.accelerate.launch.trainer import (
     ignored,
     options_of,
     told,
-    true,
 )
+from planner.frameworks.accelerate.switches import true
 from planner.frameworks.deepspeed.launch.known import (
     DEFAULTS,
     LAYOUT,
@@ -143,9 +143,9 @@ def _filled(its: Fields, trainer: Fields) -> tuple[dict[str, Any], list[str]]:
     for name in ("bf16", "fp16"):
         given = found.get(name)
         if isinstance(given, dict) and given.get("enabled") == AUTO:
-            found[name] = given | {"enabled": true(trainer.get(name))}
+            found[name] = given | {"enabled": true(trainer, name)}
         # accelerate's DeepSpeedPlugin.set_mixed_precision adds a block that is absent.
-        if given is None and true(trainer.get(name)):
+        if given is None and true(trainer, name):
             found[name] = {"enabled": True}
     if found.get("train_batch_size") == AUTO:
         del found["train_batch_size"]
@@ -235,7 +235,7 @@ def _stages(its: Fields, trainer: Fields, file: str) -> dict[str, Any]:
     pipeline = _block(its, "pipeline")
     every = _whole(pipeline, "activation_checkpoint_interval", file)
     count = _block(its, "activation_checkpointing").get("number_checkpoints")
-    full = bool(every or count or true(trainer.get("gradient_checkpointing")))
+    full = bool(every or count or true(trainer, "gradient_checkpointing"))
     kind = "full" if full else "none"
     stages = pipeline.get("stages", 1)
     if not isinstance(stages, int) or stages == 1:
@@ -333,10 +333,10 @@ def _stack(trainer: Fields) -> dict[str, str]:
 def _unplaced(trainer: Fields, files: Mapping[str, str]) -> Iterator[Unknown]:
     """Arguments of Trainer that DeepSpeed's own room has no words for."""
     for name in ("use_peft", "load_in_4bit", "load_in_8bit"):
-        if true(trainer.get(name)):
+        if true(trainer, name):
             yield Unknown(name, trainer[name], "is read with --target accelerate")
     for name in ("use_liger_kernel", "activation_offloading"):
-        if true(trainer.get(name)):
+        if true(trainer, name):
             yield Unknown(name, trainer[name], CHANGES)
     kernel = _attention(trainer)
     if strange_attention(kernel):

@@ -41,10 +41,13 @@ class _Settings(BaseModel):
 class _Offload(_Settings):
     device: Literal["none", "cpu", "nvme"] = "none"
     ratio: float = Field(1.0, ge=0, le=1)
+    pin_memory: bool = False
 
 
 class _Zero(_Settings):
     stage: int = Field(0, ge=0, le=3)
+    overlap_comm: bool | None = None
+    contiguous_gradients: bool = True
     cpu_offload: bool | None = None
     cpu_offload_param: bool | None = None
     offload_param: _Offload | None = None
@@ -74,6 +77,7 @@ class _File(_Settings):
     zero_optimization: Annotated[_Zero, BeforeValidator(_block)] = _Zero()
     bf16: _Format = _Format()
     fp16: _Format = _Format()
+    expert_parallel: _Format = _Format()
 
     @model_validator(mode="after")
     def _one_format(self) -> "_File":
