@@ -10,13 +10,21 @@ from planner.errors import BadInputError
 from planner.frameworks.megatron.bridge.lacks import MODULES
 from planner.frameworks.megatron.bridge.paths import paths, unknown_fields
 from planner.frameworks.megatron.bridge.writer import PLAIN, PRECISIONS
-from planner.frameworks.megatron.launch.known import declared, given
+from planner.frameworks.megatron.launch.known import (
+    deciding,
+    declared,
+    given,
+    is_harmless,
+    reason,
+)
 from planner.frameworks.megatron.launch.placed import copies_of, placed
 from planner.frameworks.megatron.launch.reader import ranks_of, stack_of, training_of
 from planner.launch.brief import Reading
 from planner.launch.sizes import MEGATRON, Size, sizes_of
-from planner.launch.unknown import Unknown
+from planner.launch.unknown import CHANGES, Unknown
 
+PRICED = frozenset({"model", "ddp", "optimizer", "dist", "mixed_precision"})
+"""Blocks whose fields have the names of Megatron-LM's arguments. [text]"""
 SOME = 1
 """Experts of a model with experts, where the file gives no number. [1]"""
 MARK = "tensor_model_parallel_size"
@@ -84,10 +92,11 @@ def read(files: Mapping[str, str]) -> Reading:
         layout=placed(values, name),
         training=training,
         stack=stack_of(values),
-        ignored=tuple(_others(its)),
+        ignored=tuple(path for path, value in _others(its) if not _why(path, value)),
         unknown=(
             *(Unknown(its, why="not in ConfigContainer") for its in skipped),
             *unread,
+            *_deciding(its),
         ),
         gpus=gpus,
         sizes=_sizes(values, name),
@@ -218,10 +227,25 @@ def _adapters(its: Mapping[str, Any], file: str) -> dict[str, Any]:
     return {"method": "lora", "lora": lora}
 
 
-def _others(its: Mapping[str, Any]) -> Iterator[str]:
+def _others(its: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Fields that no reader reads, each with its value."""
     used = {path for every in paths().paths.values() for path in every}
     for block, inside in its.items():
         if isinstance(inside, Mapping) and block != "peft":
-            yield from (
-                f"{block}.{name}" for name in inside if f"{block}.{name}" not in used
-            )
+            every = ((f"{block}.{name}", value) for name, value in inside.items())
+            yield from ((path, value) for path, value in every if path not in used)
+
+
+def _deciding(its: Mapping[str, Any]) -> Iterator[Unknown]:
+    """Fields with the name and another value than an argument that is not priced."""
+    for path, value in _others(its):
+        if why := _why(path, value):
+            yield Unknown(path, value, why)
+
+
+def _why(path: str, value: object) -> str:
+    """Why a field is refused that no reader reads; empty where it decides nothing."""
+    block, _, name = path.partition(".")
+    if block not in PRICED or value in (None, False) or name not in deciding():
+        return ""
+    return "" if is_harmless(name, value) else reason(name) or CHANGES

@@ -198,3 +198,26 @@ def test_two_lengths_of_sequences_are_refused() -> None:
     assert read({"a.yaml": both}).training["seq_len"] == 4096
     with pytest.raises(BadInputError, match=r"is not dataset\.seq_length"):
         read({"a.yaml": both + "dataset: {seq_length: 8192}\n"})
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("model.fine_grained_activation_offloading", True),
+        ("model.moe_expert_capacity_factor", 1.25),
+        ("model.moe_shared_expert_overlap", True),
+        ("ddp.use_megatron_fsdp", True),
+        ("mixed_precision.first_last_layers_bf16", True),
+    ],
+)
+def test_a_field_that_is_not_priced_is_refused(path: str, value: object) -> None:
+    """As the argument of Megatron-LM that has its name; it was harmless."""
+    told = read(overriding(path, value))
+    assert [its.name for its in told.unknown] == [path]
+    assert path not in told.ignored
+    assert read(overriding(path, None)).unknown == ()
+
+
+def test_a_field_of_no_price_is_set_aside() -> None:
+    told = read(overriding("model.init_method_std", 0.01))
+    assert (told.unknown, told.ignored) == ((), ("model.init_method_std",))
