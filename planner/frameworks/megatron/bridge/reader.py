@@ -244,7 +244,7 @@ def _deciding(its: Mapping[str, Any]) -> Iterator[Unknown]:
 
 
 def _why(path: str, value: object) -> str:
-    """Why a field is refused that no reader reads; empty where it decides nothing."""
+    """Reason to refuse a field that no reader reads; empty where it decides nothing."""
     block, _, name = path.partition(".")
     if block not in PRICED or value in (None, False) or name not in deciding():
         return ""
