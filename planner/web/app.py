@@ -7,6 +7,7 @@ from importlib.resources import files
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
+from starlette.requests import ClientDisconnect
 
 from planner.web import rows
 from planner.web.desk import Desk, Limits
@@ -53,8 +54,14 @@ def make_app(
     app.add_api_route(
         "/rows", partial(_post, desk), methods=["POST"], response_model=None
     )
+    app.add_exception_handler(ClientDisconnect, _nobody)
     app.state.desk = desk
     return Guard(app, hosts, token)
+
+
+async def _nobody(_request: Request, _gone: Exception) -> Response:
+    """An answer to a client that has gone."""
+    return Response(status_code=400)
 
 
 def _life(desk: Desk) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:

@@ -2,13 +2,10 @@
 
 import hmac
 from collections.abc import Awaitable, Callable, MutableMapping
-from contextlib import suppress
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
-
-from starlette.requests import ClientDisconnect
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -81,12 +78,7 @@ class Guard:
             asked = "Open the address with the token that planner serve printed."
             await _say(guarded, 401, asked)
         else:
-            await self._answer(scope, receive, guarded)
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the application answer, till the client has gone."""
-        with suppress(ClientDisconnect):
-            await self.app(scope, receive, send)
+            await self.app(scope, receive, guarded)
 
     def _refused(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         """Status and reason for a request that no page answers."""

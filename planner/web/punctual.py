@@ -1,6 +1,7 @@
 """Connections that do not wait for ever for the rest of a request."""
 
 import asyncio
+from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -18,7 +19,7 @@ class Punctual(H11Protocol):
     whole = WHOLE
     _late: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: Any) -> None:
         """Take a connection, and wait for its first request.
 
         Args:

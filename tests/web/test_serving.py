@@ -1,11 +1,9 @@
 """`planner serve` as strangers meet it: many at once, gone early, of ill will."""
 
-import asyncio
 import io
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import zipfile
@@ -18,15 +16,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-import uvicorn
 import yaml
 from hostile import PAYLOADS
 from served import Served, alive, children, served, until
 
 import planner
 from planner.job.one_line import job_of
-from planner.web.app import make_app
-from planner.web.punctual import Punctual
 
 pytestmark = pytest.mark.web
 ROOT = Path(__file__).resolve().parents[2]
@@ -300,29 +295,6 @@ def test_a_head_is_answered_where_no_job_is_run(server: Served) -> None:
     assert (status, body) == (200, b"")
     assert int(headers["content-length"]) > 1000
     assert server.send("HEAD", LONG, None, None)[0] == 405
-
-
-def test_half_a_request_is_not_held_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Punctual, "whole", 0.2)
-    half = b"GET /plan HTTP/1.1\r\nHost: localhost\r\nX-Slow: "
-    assert asyncio.run(_answer_to(half)) == b""
-    whole = b"GET /plan HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-    assert asyncio.run(_answer_to(whole)).startswith(b"HTTP/1.1 200")
-
-
-async def _answer_to(sent: bytes) -> bytes:
-    """What a server in this process answers until it hangs up."""
-    config = uvicorn.Config(make_app(), http=Punctual, ws="none", log_level="error")
-    server = uvicorn.Server(config)
-    with socket.create_server(("127.0.0.1", 0)) as bound:
-        running = asyncio.create_task(server.serve(sockets=[bound]))
-        read, write = await asyncio.open_connection(*bound.getsockname())
-        write.write(sent)
-        answer = await asyncio.wait_for(read.read(), 20)
-        write.close()
-        server.should_exit = True
-        await running
-    return answer
 
 
 def test_a_port_in_use_is_told(server: Served) -> None:
