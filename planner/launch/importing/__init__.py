@@ -1,0 +1,15 @@
+"""From launch files to a spec with a layout: files, readings, specs, reports."""
+
+from planner.launch.importing.read import read_launch, read_texts
+from planner.launch.importing.spec import UserOverrides, import_spec, settled
+from planner.launch.importing.told import report, spec_text
+
+__all__ = (
+    "UserOverrides",
+    "import_spec",
+    "read_launch",
+    "read_texts",
+    "report",
+    "settled",
+    "spec_text",
+)

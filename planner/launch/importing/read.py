@@ -1,0 +1,160 @@
+"""Reads launch files of a framework by the target that they are for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+from planner.errors import BadInputError, did_you_mean
+from planner.job.resolve import about
+from planner.launch.brief import Reading
+from planner.launch.importing.files import filled, near, texts_of
+from planner.launch.other_tools.recognise import refuse_others
+from planner.launch.registry import TARGETS
+from planner.launch.shell.runs import (
+    Alternative,
+    alternatives,
+    refuse_alternatives,
+)
+from planner.launch.shell.values import UnsetError
+from planner.launch.target import Files, Target
+from planner.launch.text.nodes import NODES, PLACE, pools_of, ranks_of
+from planner.launch.unknown import lines_of, placed
+from planner.specs.reading.read import user_text
+
+DEEPEST = 4
+"""Files that name each other in a row. [1]"""
+
+
+def read_launch(
+    paths: Sequence[Path],
+    name: str | None,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> Reading:
+    """Read the launch files of a run.
+
+    Args:
+        paths: Files, or folders of them. [-]
+        name: Target of the files; None to recognise the target. [text]
+        variables: Variables of the environment that scripts run in. [text]
+
+    Returns:
+        Settings that the files give. [-]
+
+    Raises:
+        BadInputError: A file cannot be read, or no target fits the files.
+    """
+    texts = dict(texts_of(paths))
+    nodes = texts.pop(NODES, "")
+    given = {**ranks_of(nodes), **variables}
+    files = {file: filled(given, file, text) for file, text in texts.items()}
+    if nodes:
+        files[PLACE] = ""
+    reading = _followed(files, name, paths, given)
+    pools = pools_of(nodes, int(str(reading.layout.get("pp", 1))))
+    layout = {**reading.layout, **({"pools": pools} if pools else {})}
+    return replace(reading, layout=layout)
+
+
+def _followed(
+    files: dict[str, str],
+    name: str | None,
+    paths: Sequence[Path],
+    given: Mapping[str, str],
+) -> Reading:
+    """Read files, and the files that their settings name, where these lie near."""
+    where = ", ".join(map(str, paths))
+    for _ in range(DEEPEST):
+        reading = read_texts(files, name, where, given)
+        wanted = [its.wants for its in reading.unknown if its.wants]
+        found = [path for text in wanted if (path := near(text, paths))]
+        new = {path.name: user_text(path) for path in found if path.name not in files}
+        if not new:
+            break
+        files |= {file: filled(given, file, text) for file, text in new.items()}
+    return reading
+
+
+def read_texts(
+    files: Files,
+    name: str | None,
+    where: str,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> Reading:
+    """Read launch files from texts.
+
+    Args:
+        files: Text by name. [text]
+        name: Target of the files; None to recognise the target. [text]
+        where: Name of the files in messages. [text]
+        variables: Variables of the environment that scripts run in. [text]
+
+    Returns:
+        Settings that the files give. [-]
+
+    Raises:
+        BadInputError: No target fits the files, or several targets do; or scripts can
+            be meant in ways that are different jobs.
+    """
+    with about(where), lines_of(files):
+        reading = _meant(files, name, variables)
+    unknown = (
+        replace(its, place=placed(files, its.name) or where) for its in reading.unknown
+    )
+    copies = reading.copies
+    if copies:
+        copies = replace(copies, place=placed(files, copies.name) or where)
+    return replace(reading, unknown=tuple(unknown), copies=copies)
+
+
+def _meant(files: Files, name: str | None, variables: Mapping[str, str]) -> Reading:
+    """Reading of the run that scripts start, the same however they can be meant."""
+    found = alternatives(files, variables)
+    if not found:
+        return _read(files, name)
+    first, *others = found
+    reading = _placed(first, name)
+    for other in others:
+        if replace(_placed(other, name), ignored=()) != replace(reading, ignored=()):
+            refuse_alternatives(first, other)
+    return reading
+
+
+def _placed(its: Alternative, name: str | None) -> Reading:
+    """Reading of a run; a variable that no file sets is refused with its line."""
+    try:
+        return _read(its.files, name)
+    except UnsetError as error:
+        known = (its.lines[n] for n in error.names if n in its.lines)
+        error.file = next(known, f"{its.launch.file}:{its.launch.line}")
+        raise
+
+
+def _read(files: Files, name: str | None) -> Reading:
+    """Read files by the target that is named, or by the only target that fits."""
+    if name is not None:
+        return _target_named(name).read(files)
+    refuse_others(files)
+    able = [target for target in TARGETS if target.reads(files)]
+    held = frozenset[str]().union(*(target.holds for target in able))
+    able = [target for target in able if target.name not in held]
+    if len(able) == 1:
+        return able[0].read(files)
+    found = "several" if able else "none"
+    raise BadInputError(
+        f"{found} of the known targets write files like these; say which",
+        field="--target",
+        allowed=", ".join(target.name for target in able or TARGETS),
+    )
+
+
+def _target_named(name: str) -> Target:
+    known = {target.name: target for target in TARGETS}
+    if name not in known:
+        raise BadInputError(
+            f"no such target; {did_you_mean(name, known)}",
+            field="--target",
+            value=name,
+            allowed=", ".join(known),
+        )
+    return known[name]
