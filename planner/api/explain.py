@@ -15,7 +15,6 @@ from planner.api.given import (
     FilePath,
     JobLike,
     LayoutLike,
-    layout_given,
     looked_up,
     path_given,
     within,
@@ -78,7 +77,7 @@ def explain(
     within("time_limit", time_limit, 0.0)
     stop = Stop(time.monotonic() + time_limit, memory_bytes(memory_limit))
     lay_over(path_given(hardware))
-    read, own = looked_up(job, set, calibration), layout_given(layout)
+    read = looked_up(job, set, calibration, layout)
     with under(stop):
-        flow = reasoned(read, own, time_limit=stop.left, robust=robust == "on")
+        flow = reasoned(read, time_limit=stop.left, robust=robust == "on")
     return Explained.of(flow.answer, flow)

@@ -17,11 +17,11 @@ from planner.job.loading import Job as LoadedJob
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import Layout, PartialLayout
 from planner.specs.reading.invalid import explained
+from planner.specs.reading.layout_line import read_layout
 from planner.specs.reading.read import (
     Fields,
     assigned,
     locate,
-    read_layout,
     read_mapping,
 )
 
@@ -40,7 +40,10 @@ UNNAMED = "job"
 
 
 def job_given(
-    job: JobLike, changes: Changes | None, calibration: CalibrationLike | None
+    job: JobLike,
+    changes: Changes | None,
+    calibration: CalibrationLike | None,
+    layout: LayoutLike | None = None,
 ) -> LoadedJob:
     """Read a job, without a look at its names.
 
@@ -48,6 +51,7 @@ def job_given(
         job: The job. [-]
         changes: Fields to replace. [-]
         calibration: What the user measured, or None. [-]
+        layout: In place of the job's; None: the job's stays. [-]
 
     Returns:
         The job. [-]
@@ -56,9 +60,10 @@ def job_given(
         BadInputError: A file or a field is wrong.
     """
     name, base, fields = fields_given(job)
-    spec = assigned(fields, assignments(changes), base, name)
-    own = calibration_given(calibration)
-    return LoadedJob(spec, name, base, own, measured_in=measured_in(calibration))
+    own = _layout_given(layout)
+    spec = assigned(fields, assignments(changes), base, name, own)
+    measured = calibration_given(calibration)
+    return LoadedJob(spec, name, base, measured, measured_in=measured_in(calibration))
 
 
 def measured_in(calibration: CalibrationLike | None) -> str:
@@ -75,7 +80,10 @@ def measured_in(calibration: CalibrationLike | None) -> str:
 
 
 def looked_up(
-    job: JobLike, changes: Changes | None, calibration: CalibrationLike | None
+    job: JobLike,
+    changes: Changes | None,
+    calibration: CalibrationLike | None,
+    layout: LayoutLike | None = None,
 ) -> LoadedJob:
     """Read a job and look up its names.
 
@@ -83,6 +91,7 @@ def looked_up(
         job: The job. [-]
         changes: Fields to replace. [-]
         calibration: What the user measured, or None. [-]
+        layout: In place of the job's; None: the job's stays. [-]
 
     Returns:
         The job. [-]
@@ -90,7 +99,7 @@ def looked_up(
     Raises:
         BadInputError: A file, a field or a name is wrong.
     """
-    read = job_given(job, changes, calibration)
+    read = job_given(job, changes, calibration, layout)
     return read.asking(read.spec)
 
 
@@ -145,18 +154,8 @@ def _yaml(path: str, value: object) -> str:
     return text.removesuffix("...\n").strip()
 
 
-def layout_given(layout: LayoutLike | None) -> PartialLayout | None:
-    """Read a layout.
-
-    Args:
-        layout: The layout, or None. [-]
-
-    Returns:
-        The part of a layout that is fixed, None without a layout. [-]
-
-    Raises:
-        BadInputError: A field is wrong.
-    """
+def _layout_given(layout: LayoutLike | None) -> PartialLayout | None:
+    """The part of a layout that is fixed, None without a layout."""
     if layout is None or isinstance(layout, PartialLayout):
         return layout
     if isinstance(layout, str):

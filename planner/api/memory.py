@@ -14,7 +14,6 @@ from planner.api.given import (
     JobLike,
     LayoutLike,
     job_given,
-    layout_given,
     path_given,
     within,
 )
@@ -93,7 +92,7 @@ def memory(
     within("time_limit", time_limit, 0.0)
     lay_over(path_given(hardware))
     with under(after(time_limit)):
-        flow = held(job_given(job, set, calibration), layout_given(layout))
+        flow = held(job_given(job, set, calibration, layout))
     if isinstance(flow, Training):
         return TrainingMemory.of(flow.answer, flow)
     return InferenceMemory.of(flow.answer, flow)

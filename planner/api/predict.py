@@ -13,7 +13,6 @@ from planner.api.given import (
     FilePath,
     JobLike,
     LayoutLike,
-    layout_given,
     looked_up,
     path_given,
     within,
@@ -72,7 +71,7 @@ def predict(
     """
     within("time_limit", time_limit, 0.0)
     lay_over(path_given(hardware))
-    read = looked_up(job, set, calibration)
+    read = looked_up(job, set, calibration, layout)
     with under(after(time_limit)):
-        flow = priced(read, layout_given(layout))
+        flow = priced(read)
     return Prediction.of(flow.answer, flow)

@@ -25,6 +25,7 @@ from planner.models import preset_names
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.reading.escape import yaml_text
+from planner.specs.reading.layout_line import read_layout
 from planner.specs.reading.read import (
     Fields,
     assigned,
@@ -71,11 +72,8 @@ class Given:
     assumed: tuple[str, ...]
     source: "Source"
 
-    def job(self, layout: PartialLayout | None = None) -> Job:
+    def job(self) -> Job:
         """Look up the names of the job, and write the job where `--save` says.
-
-        Args:
-            layout: Layout of the command line, in place of the job's. [-]
 
         Returns:
             The job. [-]
@@ -84,7 +82,7 @@ class Given:
             BadInputError: A name is wrong, or the job does not train.
         """
         found = self.unasked().asking(self.spec)
-        self.save(layout)
+        self.save()
         return found
 
     def unasked(self) -> Job:
@@ -98,11 +96,8 @@ class Given:
         """
         return as_read(self.spec, self.file, self.base, self.source.calibration)
 
-    def save(self, layout: PartialLayout | None = None) -> None:
+    def save(self) -> None:
         """Write the job to the file of `--save`, where there is one.
-
-        Args:
-            layout: Layout of the command line, in place of the job's. [-]
 
         Raises:
             BadInputError: The file cannot be written.
@@ -110,9 +105,7 @@ class Given:
         to = self.source.save
         if to is None:
             return
-        update = {} if layout is None else {"layout": layout}
-        job = self.spec.model_copy(update=update)
-        told = portable(job, self.base, preset_names())
+        told = portable(self.spec, self.base, preset_names())
         beside = {"--hardware": self.source.hardware}
         beside |= {"--calibration": self.source.calibration}
         rest = [f"{name} {path}" for name, path in beside.items() if path is not None]
@@ -197,8 +190,11 @@ class Source:
         """
         return replace(self, assignments=[*(self.assignments or []), assignment])
 
-    def read(self) -> Given:
+    def read(self, layout: str | None = None) -> Given:
         """Read the job from the file, from stdin or from the line.
+
+        Args:
+            layout: Layout of `--layout`, in place of the job's. [text]
 
         Returns:
             The job; names in it are not looked up. [-]
@@ -206,28 +202,29 @@ class Source:
         Raises:
             BadInputError: No source, two sources, or a field is wrong.
         """
+        own = None if layout is None else read_layout(layout)
         lay_over(self.hardware)
         self._refuse_two_sources()
-        found = self._found(self.assignments or [])
+        found = self._found(self.assignments or [], own)
         if self.family is None or self.spec is None:
             return found
         with about(found.file):
             spec = planned_as(found.spec, self.family, found.base)
         return replace(found, spec=spec)
 
-    def _found(self, sets: list[str]) -> Given:
-        """The job where it lies, with fields replaced."""
+    def _found(self, sets: list[str], own: PartialLayout | None) -> Given:
+        """The job where it lies, with layout and fields replaced."""
         if self.spec is None:
             line = self._line()
-            spec = assigned(_renamed(line.fields, sets), sets, Path(), ORIGIN)
+            spec = assigned(_renamed(line.fields, sets), sets, Path(), ORIGIN, own)
             return Given(spec, ORIGIN, Path(), line.told(sets), self)
         if str(self.spec) == STDIN:
             if sys.stdin is None:
                 raise BadInputError("is closed", file="stdin", allowed=_NEEDED)
             text = mapping_of(sys.stdin.read(), "stdin")
-            read = assigned(text, sets, Path(), "stdin")
+            read = assigned(text, sets, Path(), "stdin", own)
             return Given(read, "stdin", Path(), (), self)
-        spec, base = read_spec(self.spec, sets), locate(self.spec).parent
+        spec, base = read_spec(self.spec, sets, own), locate(self.spec).parent
         return Given(spec, str(self.spec), base, (), self)
 
     def _line(self) -> OneLine:

@@ -35,12 +35,11 @@ from planner.search.space.switches import chosen_together
 from planner.search.stop import after
 from planner.specs.answer.result import RankedPlan
 from planner.specs.layouts.axes import FIELDS, MESH, NUMBERS, ORDERS
-from planner.specs.layouts.blocks import with_block
+from planner.specs.layouts.blocks import with_recompute
 from planner.specs.layouts.layout import (
     Layout,
     PartialLayout,
     PoolStages,
-    RecomputeRange,
     Stage,
     even_layers,
 )
@@ -138,7 +137,7 @@ def _completed(workload: Workload, partial: PartialLayout) -> Completed:
     refuse_offload(pricing, degrees)
     if isinstance(partial.stages, tuple):
         kind = partial.recompute or "none"
-        stages = tuple(_with_recompute(stage, kind) for stage in partial.stages)
+        stages = tuple(with_recompute(stage, kind) for stage in partial.stages)
         layout = _skeleton(pricing, degrees, stages, partial.order or ORDERS[0])
         _refuse_illegal(pricing, layout)
         return Completed(layout)
@@ -150,8 +149,10 @@ def _as_far_as_given(workload: Workload, partial: PartialLayout) -> Pricing:
 
     A layout that was run elsewhere is priced, whoever wrote its files.
     """
+    wanted, own = partial.comm_dtype, workload.framework.own_formats
+    formats = wanted.over(own) if wanted else None
     candidate = Pricing.candidate(
-        workload.unwritten(), offload=partial.offload, comm_dtype=partial.comm_dtype
+        workload.unwritten(), offload=partial.offload, comm_dtype=formats
     )
     return on_pools(candidate, partial.pools)
 
@@ -195,16 +196,6 @@ def _replicas(
     if (whole * each == gpus and not workload.mixed) or sequences < 1:
         return whole
     return max(dp for dp in divisors(sequences) if dp <= whole)
-
-
-def _with_recompute(stage: Stage, kind: str) -> Stage:
-    """Layers without a recompute kind take the given one."""
-    if stage.recompute or stage.layers == 0:
-        return stage
-    if block := block_of(kind):
-        return with_block(stage.layers, block)
-    whole = RecomputeRange(start=0, stop=stage.layers, kind=kind)
-    return Stage(layers=stage.layers, recompute=(whole,))
 
 
 def _skeleton(
@@ -331,7 +322,7 @@ def _probe(workload: Pricing, degrees: Degrees, order: str, kind: str) -> Layout
     shape = int(degrees["pp"]), int(degrees["vpp"])
     stages = placement(str(degrees["schedule"]), *shape).depth
     layers = even_layers(workload.model.layers, stages)
-    even = tuple(_with_recompute(Stage(layers=count), kind) for count in layers)
+    even = tuple(with_recompute(Stage(layers=count), kind) for count in layers)
     return _skeleton(workload, degrees, even, order)
 
 

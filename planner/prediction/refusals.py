@@ -75,7 +75,7 @@ def refuse_formats(workload: Workload, partial: PartialLayout) -> None:
     given = partial.comm_dtype
     for name in ("gradients", "parameters") if given else ():
         value, known = getattr(given, name), workload.sendable(name)
-        if value not in known:
+        if value is not None and value not in known:
             raise BadInputError(
                 f"{workload.framework.name} sends no {name} in {value} under "
                 f"{workload.training.precision}",

@@ -12,7 +12,7 @@ from planner.prediction.predict import predict_limited
 from planner.prediction.ran import as_ran
 from planner.specs.answer.result import RankedPlan
 from planner.specs.layouts.axes import AXES
-from planner.specs.layouts.formats import FORMAT_AXES
+from planner.specs.layouts.formats import FORMAT_AXES, CommDtype, GivenFormats
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import SETTINGS, Span, listed
 
@@ -98,13 +98,19 @@ def _ways(workload: Workload, given: PartialLayout) -> Iterator[Way]:
         search = search.model_copy(update={"offload": True})
     named = any(listing.choices(axis) for axis in FORMAT_AXES)
     for job in runnable((replace(workload, search=listing),)):
-        formats = list(wire_formats(job)) if named and not given.comm_dtype else [None]
+        formats = _formats(job, given) if named else [None]
         moved = list(offloads(job)) if listing.offload and not given.offload else [None]
         for sent in formats:
             for offload in moved:
                 more = {"comm_dtype": sent, "offload": offload}
                 told = {name: its for name, its in more.items() if its is not None}
                 yield replace(job, search=search), given.model_copy(update=told)
+
+
+def _formats(job: Workload, given: PartialLayout) -> list[CommDtype]:
+    """Formats that the search block lists, those of the layout in their place."""
+    own = given.comm_dtype or GivenFormats()
+    return list(dict.fromkeys(own.over(sent) for sent in wire_formats(job)))
 
 
 def _filled(workload: Workload, given: PartialLayout) -> PartialLayout:

@@ -28,7 +28,7 @@ from planner.report.ties import (
 )
 from planner.specs.answer.result import Objective, RankedPlan, Result
 from planner.specs.answer.run import Run
-from planner.specs.layouts.layout_text import given_layout
+from planner.specs.reading.layout_line import given_layout
 
 
 def result_report(result: Result, title: Heading) -> RenderableType:

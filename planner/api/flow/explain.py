@@ -10,7 +10,6 @@ from planner.job.objectives import refuse_objective
 from planner.job.resolve import about
 from planner.report.heading import heading
 from planner.specs.answer.explanation import Explained
-from planner.specs.layouts.layout import PartialLayout
 
 if TYPE_CHECKING:
     from planner.report.pages import Page
@@ -39,14 +38,11 @@ class Reasoned:
         return explanation_page(self.answer, self.workload, heading(self.workload))
 
 
-def reasoned(
-    job: Job, own: PartialLayout | None, *, time_limit: float, robust: bool
-) -> Reasoned:
+def reasoned(job: Job, *, time_limit: float, robust: bool) -> Reasoned:
     """Say why no layout will do, or why the best one wins; the job's warnings go in.
 
     Args:
-        job: The job. [-]
-        own: Layout to judge in place of the job's, or None. [-]
+        job: The job; its layout is judged. [-]
         time_limit: Wall time for all searches. [s]
         robust: True to explain the safest tied plan. [-]
 
@@ -56,10 +52,9 @@ def reasoned(
     Raises:
         BadInputError: The given layout is not legal, or a setting is impossible.
     """
-    given = job.spec.layout if own is None else own
     with about(job.file):
         refuse_objective(job.spec, "planner explain explains the fastest plan")
-        found = explain(job, given, time_limit=time_limit, robust=robust)
+        found = explain(job, job.spec.layout, time_limit=time_limit, robust=robust)
     more = {"warnings": (*job.warnings, *found.warnings)}
     answer = found.model_copy(update=more)
     return Reasoned(answer, job.workload_of(answer.best))

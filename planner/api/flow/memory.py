@@ -9,7 +9,6 @@ from planner.job.resolve import about, look_up
 from planner.report.heading import Heading, heading
 from planner.specs.answer.memory import InferenceMemory, TrainingMemory
 from planner.specs.inference import InferenceSpec
-from planner.specs.layouts.layout import PartialLayout
 
 
 @dataclass(frozen=True)
@@ -40,12 +39,11 @@ class Serving:
     gpu: str
 
 
-def held(job: Job, own: PartialLayout | None) -> Training | Serving:
+def held(job: Job) -> Training | Serving:
     """Memory of a job, of training or of inference.
 
     Args:
         job: The job as read. [-]
-        own: Layout in place of the job's, or None. [-]
 
     Returns:
         The answer. [-]
@@ -54,25 +52,24 @@ def held(job: Job, own: PartialLayout | None) -> Training | Serving:
         BadInputError: The layout is not legal, or a name is not known.
     """
     if job.spec.inference is not None:
-        return _serving(job, job.spec.inference, own)
-    return _training(job, own)
+        return _serving(job, job.spec.inference)
+    return _training(job)
 
 
-def _training(job: Job, own: PartialLayout | None) -> Training:
-    given = job.spec.layout if own is None else own
+def _training(job: Job) -> Training:
     workload = workload_of_one(job)
     with about(job.file):
-        answer = training_memory(workload, given, job.warnings)
+        answer = training_memory(workload, job.spec.layout, job.warnings)
     return Training(answer, heading(workload))
 
 
-def _serving(job: Job, inference: InferenceSpec, own: PartialLayout | None) -> Serving:
+def _serving(job: Job, inference: InferenceSpec) -> Serving:
     spec, file = job.spec, job.file
-    if own is not None or spec.layout.given():
+    if spec.layout.given():
         raise BadInputError(
             "an inference job has no layout",
-            file="--layout" if own is not None else file,
-            field=None if own is not None else "layout",
+            file=file,
+            field="layout",
             allowed="inference.tp",
         )
     model, cluster = look_up(spec, file=file, base=job.base)

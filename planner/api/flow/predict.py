@@ -15,7 +15,6 @@ from planner.search.emptiness import has_legal
 from planner.specs.answer.prediction import PhasePrediction, Prediction
 from planner.specs.answer.result import RankedPlan
 from planner.specs.answer.run import Run
-from planner.specs.layouts.layout import PartialLayout
 from planner.verify.writable import writer_breaches
 
 if TYPE_CHECKING:
@@ -85,12 +84,11 @@ class Priced:
         return phased_page(parts, self.run)
 
 
-def priced(job: Job, own: PartialLayout | None) -> Priced:
+def priced(job: Job) -> Priced:
     """Price one layout for each phase of a job; what it leaves open is filled in.
 
     Args:
         job: The job. [-]
-        own: Layout in place of those of the job, or None. [-]
 
     Returns:
         The answer. [-]
@@ -99,7 +97,7 @@ def priced(job: Job, own: PartialLayout | None) -> Priced:
         BadInputError: No layout is given, or the layout is not legal.
     """
     phases = phases_of(job)
-    plans = [_price(phase.job, own or phase.job.spec.layout) for phase in phases]
+    plans = [_price(phase.job) for phase in phases]
     run = run_of_plans(phases, plans)
     timed = (
         with_run(plan, run_of_plans([phase], [plan]))
@@ -140,8 +138,9 @@ def _unproven(gap: float) -> tuple[str, ...]:
     )
 
 
-def _price(job: Job, given: PartialLayout) -> RankedPlan:
-    """The layout, completed and priced under the job's one framework."""
+def _price(job: Job) -> RankedPlan:
+    """The job's layout, completed and priced under its one framework."""
+    given = job.spec.layout
     workload = workload_for(job, given)
     with about(job.file):
         return predict_within(workload, given)

@@ -18,7 +18,6 @@ from planner.explanation import as_error
 from planner.report import heading
 from planner.report.explain import explanation_report
 from planner.specs.answer.explanation import Explained
-from planner.specs.reading.read import read_layout
 
 LayoutText = Annotated[
     str | None,
@@ -66,11 +65,10 @@ def explain(
         BadInputError: No layout is legal, or the given layout is not.
     """
     check_writable(json=json_to, report=report_to, save=source.save)
-    own = None if layout is None else read_layout(layout)
-    asked = source.read()
-    job = asked.job(own)
+    asked = source.read(layout)
+    job = asked.job()
     with this_run().searching(time_limit, memory_limit) as stop:
-        found = reasoned(job, own, time_limit=stop.left, robust=robust == "on")
+        found = reasoned(job, time_limit=stop.left, robust=robust == "on")
     answer = found.answer
     text = answer.model_dump_json(by_alias=True, indent=2)
     if answer.contradiction is not None:

@@ -13,7 +13,6 @@ from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.stopping import this_run
 from planner.cli.verdicts import Failing, fail_over, failing_risk
 from planner.report.memory import inference_memory_report, training_memory_report
-from planner.specs.reading.read import read_layout
 
 LayoutText = Annotated[
     str | None,
@@ -52,11 +51,10 @@ def memory(
     """
     risk = failing_risk(fail_on)
     check_writable(json=json_to, save=source.save)
-    own = None if layout is None else read_layout(layout)
-    asked = source.read()
+    asked = source.read(layout)
     with this_run().searching(time_limit):
-        found = held(asked.unasked(), own)
-    asked.save(own)
+        found = held(asked.unasked())
+    asked.save()
     answer = found.answer
     text = answer.model_dump_json(by_alias=True, indent=2)
     deliver(with_assumed(_report(found), asked.assumed), text, json_to)

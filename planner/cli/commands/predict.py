@@ -31,7 +31,6 @@ from planner.cli.stopping import this_run
 from planner.cli.verdicts import Failing, fail_over, failing_risk
 from planner.report import heading, phases_report, prediction_report, quiet_report
 from planner.report.screen import PhaseAnswer, screen
-from planner.specs.reading.read import read_layout
 
 LayoutText = Annotated[
     str | None,
@@ -82,10 +81,9 @@ def predict(
     """
     shown, risk = detail(verbose=verbose, quiet=quiet), failing_risk(fail_on)
     check_writable(json=json_to, report=report_to, trace=trace_to, save=source.save)
-    own = None if layout is None else read_layout(layout)
-    asked = source.read()
+    asked = source.read(layout)
     with this_run().searching(time_limit):
-        found = priced(asked.job(own), own)
+        found = priced(asked.job())
     json_text = found.answer.model_dump_json(by_alias=True, indent=2)
     command = _next(context, found)
     deliver(_shown(shown, found, command, asked.assumed), json_text, json_to)

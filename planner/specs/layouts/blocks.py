@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from planner.specs.layouts.layout import RecomputeRange, Stage
-from planner.specs.layouts.recompute import BLOCK_KINDS
+from planner.specs.layouts.recompute import BLOCK_KINDS, block_of
 
 
 def recomputed_block(stages: Sequence[Stage]) -> int:
@@ -56,3 +56,22 @@ def with_block(layers: int, size: int) -> Stage:
             if stop > start
         ),
     )
+
+
+def with_recompute(stage: Stage, kind: str) -> Stage:
+    """A virtual stage whose layers have a recompute kind.
+
+    Args:
+        stage: The stage. [-]
+        kind: Kind of a stage that says none itself; a block, such as `full:2`, too.
+            [text]
+
+    Returns:
+        The stage; itself where it says its kinds, or has no layers. [-]
+    """
+    if stage.recompute or stage.layers == 0:
+        return stage
+    if block := block_of(kind):
+        return with_block(stage.layers, block)
+    whole = RecomputeRange(start=0, stop=stage.layers, kind=kind)
+    return Stage(layers=stage.layers, recompute=(whole,))

@@ -14,10 +14,28 @@ FORMAT_AXES = {"gradient_dtype": "gradients", "parameter_dtype": "parameters"}
 """Limits of a search, and the field of a layout's formats that each is about."""
 
 
-class CommDtype(BaseModel):
-    """The number formats that gradients and parameters travel in."""
+class GivenFormats(BaseModel):
+    """The formats that a user fixed; what is absent is the framework's own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+    gradients: GradientFormat | None = None
+    parameters: ParameterFormat | None = None
+
+    def over(self, others: "CommDtype") -> "CommDtype":
+        """Formats with those of others where these leave one open.
+
+        Args:
+            others: Complete formats. [-]
+
+        Returns:
+            Complete formats. [-]
+        """
+        return others.model_copy(update=self.model_dump(exclude_none=True))
+
+
+class CommDtype(GivenFormats):
+    """The number formats that gradients and parameters travel in."""
 
     gradients: GradientFormat = "fp32"
     parameters: ParameterFormat = "bf16"

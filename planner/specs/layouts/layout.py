@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hardware.reading.numbers import NO_SWITCH, Float
 from planner.specs.layouts.context import CpKind
-from planner.specs.layouts.formats import CommDtype
+from planner.specs.layouts.formats import CommDtype, GivenFormats
 from planner.specs.training import MOST_SEQUENCES
 
 Schedule = Literal[
@@ -234,7 +234,7 @@ class PartialLayout(BaseModel):
     grad_accum: GivenCount = None
     schedule: Schedule | None = None
     order: Order | None = None
-    comm_dtype: CommDtype | None = None
+    comm_dtype: GivenFormats | None = None
     offload: Offload | None = None
     recompute: str | None = None
     """One kind for every layer; a short form of the entries of ``stages``."""

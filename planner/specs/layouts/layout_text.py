@@ -288,28 +288,6 @@ def short_layout(layout: Layout) -> str:
     return ",".join(parts)
 
 
-def given_layout(layout: Layout) -> str:
-    """A layout as `--layout` takes it back, with every field that has an effect.
-
-    Layers of stages and mixed recompute are left to the inner solver, which chose
-    them.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        `key=value` pairs. [text]
-    """
-    pairs = [(axis.name, axis.of(layout)) for axis in FIELDS if axis.matters(layout)]
-    if recomputed_block(layout.stages) or len(recompute_kinds(layout)) < 2:
-        pairs.append(("recompute", recompute_words(layout)))
-    moved = layout.offload.model_dump(exclude_defaults=True)
-    pairs += [(f"offload.{name}", share) for name, share in moved.items()]
-    wire = layout.stated_formats
-    pairs += [(f"comm_dtype.{name}", word) for name, word in wire or ()]
-    return ",".join(f"{name}={str(value).lower()}" for name, value in pairs)
-
-
 def degrees_text(layout: Layout) -> str:
     """Degrees of a layout as the command line takes them.
 

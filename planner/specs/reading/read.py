@@ -45,12 +45,15 @@ _CHANGED = " (changed)"
 _PACKAGE = Path(__file__).resolve().parents[2]
 
 
-def read_spec(path: Path, assignments: Sequence[str] = ()) -> JobSpec:
+def read_spec(
+    path: Path, assignments: Sequence[str] = (), layout: PartialLayout | None = None
+) -> JobSpec:
     """A job as its file and the assignments of the command line describe it.
 
     Args:
         path: YAML file, or the name of a job in `configs/jobs`. [-]
         assignments: `a.b.c=value` each, applied in order; values are YAML. [text]
+        layout: In place of the layouts of the job. [-]
 
     Returns:
         The job; names in it are not looked up. [-]
@@ -59,7 +62,8 @@ def read_spec(path: Path, assignments: Sequence[str] = ()) -> JobSpec:
         BadInputError: Unreadable, no mapping, or a field is wrong.
     """
     file = locate(path)
-    return assigned(read_mapping(file, pipes=True), assignments, file.parent, str(path))
+    fields = read_mapping(file, pipes=True)
+    return assigned(fields, assignments, file.parent, str(path), layout)
 
 
 def reassigned(
@@ -84,15 +88,20 @@ def reassigned(
 
 
 def assigned(
-    fields: Fields, assignments: Sequence[str], base: Path, file: str
+    fields: Fields,
+    assignments: Sequence[str],
+    base: Path,
+    file: str,
+    layout: PartialLayout | None = None,
 ) -> JobSpec:
-    """Fields of a job with assignments put in, checked.
+    """Fields of a job with a layout and assignments put in, checked.
 
     Args:
         fields: Fields of a job, changed in place. [-]
         assignments: `a.b.c=value` each, applied in order; values are YAML. [text]
         base: Folder that relative paths start from. [-]
         file: File as the user named it, for messages. [text]
+        layout: In place of the layouts of the job and its phases; None: they stay. [-]
 
     Returns:
         The job. [-]
@@ -101,6 +110,8 @@ def assigned(
         BadInputError: A field is wrong.
     """
     refuse_answer(fields, file)
+    if layout is not None:
+        _replace_layouts(fields, layout, assignments)
     for assignment in assignments:
         _assign(fields, assignment, base)
     _forget_other_methods(fields, assignments)
@@ -180,7 +191,7 @@ def mapping_of(text: str, file: str) -> Fields:
     """
     if len(text) > LARGEST_FILE:
         raise BadInputError(f"has more than {LARGEST_FILE} characters", file=file)
-    return _mapping(_parse(text, file), file)
+    return _mapping(value_of(text, file), file)
 
 
 def _mapping(content: Any, file: str) -> Fields:
@@ -246,8 +257,19 @@ def _json(text: str, file: Path) -> Any:
         raise BadInputError(error.problem, file=str(file), field=place) from error
 
 
-def _parse(text: str, file: str) -> Any:
-    """YAML as Python data, with the line of a syntax error."""
+def value_of(text: str, file: str) -> Any:
+    """YAML as Python data.
+
+    Args:
+        text: The YAML. [text]
+        file: Its origin, for messages. [text]
+
+    Returns:
+        What it holds. [-]
+
+    Raises:
+        BadInputError: It is no YAML; names the line.
+    """
     try:
         return plain_yaml(text)
     except DocumentError as error:
@@ -293,10 +315,41 @@ def _assign(fields: Fields, assignment: str, base: Path) -> None:
     block = fields
     for depth, key in enumerate(keys[:-1], start=1):
         block = _enter(block, key, ".".join(keys[:depth]), base)
-    value = _parse(text, f"--set {dotted}")
+    value = value_of(text, f"--set {dotted}")
     if value is not None:
         block.pop(EXCLUSIVE.get(dotted.strip(), ""), None)
     block[keys[-1]] = value
+
+
+def _replace_layouts(
+    fields: Fields, layout: PartialLayout, assignments: Sequence[str]
+) -> None:
+    """Put one layout in place of all layouts; assignments may fill what it leaves."""
+    its = layout.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    for path in (each.partition("=")[0].strip() for each in assignments):
+        first, *keys = path.split(".")
+        if first == "layout" and _gives(its, keys):
+            raise BadInputError(
+                "is given by --layout, too",
+                file="--set",
+                field=path,
+                allowed="one of the two",
+            )
+    for phase in fields.get("phases") or ():
+        if isinstance(phase, dict):
+            phase.pop("layout", None)
+    fields["layout"] = its
+
+
+def _gives(block: object, keys: Sequence[str]) -> bool:
+    """Tell if a block holds something at a path, or above or below it."""
+    for key in keys:
+        if not isinstance(block, dict):
+            return True
+        if block.get(key) is None:
+            return False
+        block = block[key]
+    return True
 
 
 def _forget_other_methods(fields: Fields, assignments: Sequence[str]) -> None:
@@ -357,41 +410,3 @@ def cluster_fields(reference: str, base: Path) -> Fields:
         field="cluster",
         value=reference,
     )
-
-
-def _lay(fields: Fields, key: str, value: Any) -> None:
-    """Put one value of a layout in its place: `offload.optimizer` is in a block."""
-    outer, dot, inner = key.partition(".")
-    if not dot:
-        fields[key] = value
-        return
-    block = fields.setdefault(outer, {})
-    if not isinstance(block, dict) or inner in block:
-        raise BadInputError("is given twice", file="--layout", value=key)
-    block[inner] = value
-
-
-def read_layout(text: str) -> PartialLayout:
-    """A layout in its short form: `tp=8,pp=16,stages=even,offload.optimizer=1`.
-
-    Args:
-        text: `key=value` pairs with commas between them; values are YAML, and a dot
-            leads into a block. [text]
-
-    Returns:
-        The part of a layout that the text fixes. [-]
-
-    Raises:
-        BadInputError: No pairs, a key twice or misspelt, or a value is wrong.
-    """
-    fields: Fields = {}
-    for pair in filter(None, map(str.strip, text.split(","))):
-        key, equals, value = (part.strip() for part in pair.partition("="))
-        if not equals or not key or key in fields:
-            problem = "is given twice" if key in fields else "is no key=value pair"
-            raise BadInputError(problem, file="--layout", value=pair)
-        _lay(fields, key, _parse(value, f"--layout {key}"))
-    try:
-        return PartialLayout.model_validate(fields)
-    except ValidationError as error:
-        raise explained(error, PartialLayout, file="--layout") from error

@@ -9,7 +9,6 @@ from planner.explanation.neighbours import KEPT
 from planner.search.stop import Stop, under
 from planner.specs.answer.explanation import Explained
 from planner.specs.layouts.layout import Layout
-from planner.specs.reading.read import read_layout
 from planner.web.answers.line import is_robust, line_of
 from planner.web.question import Answered, Question
 
@@ -26,12 +25,11 @@ def explain_answer(question: Question) -> Answered:
     Raises:
         BadInputError: A field is wrong, or the layout is not legal.
     """
-    line, layout = line_of(question), question.get("layout")
+    line = line_of(question)
     stop = Stop(time.monotonic() + question.seconds, memory_bytes(question.memory))
-    own = read_layout(layout) if layout else None
     job = line.job()
     with under(stop):
-        found = reasoned(job, own, time_limit=stop.left, robust=is_robust(question))
+        found = reasoned(job, time_limit=stop.left, robust=is_robust(question))
     return Answered(
         page=found.page(),
         json=found.answer.model_dump_json(by_alias=True, indent=2),

@@ -8,6 +8,7 @@ from planner.job.one_line import ORIGIN, job_of
 from planner.models import preset_names
 from planner.specs.job import JobSpec
 from planner.specs.reading.escape import yaml_text
+from planner.specs.reading.layout_line import read_layout
 from planner.specs.reading.read import assigned, portable
 from planner.web.fields import ANY, limited
 from planner.web.question import Question
@@ -65,7 +66,8 @@ def line_of(question: Question, on: str | None = None) -> Line:
         The job. [-]
 
     Raises:
-        BadInputError: Model, GPUs, network or tokens are unknown.
+        BadInputError: Model, GPUs, network or tokens are unknown, or the layout is
+            wrong.
     """
     made = job_of(
         question.get("model"),
@@ -79,7 +81,9 @@ def line_of(question: Question, on: str | None = None) -> Line:
     )
     risk = question.get("risk")
     sets = [limited(risk)] if risk and risk != ANY else []
-    return Line(assigned(made.fields, sets, Path(), ORIGIN), made.told())
+    layout = question.get("layout")
+    own = read_layout(layout) if layout else None
+    return Line(assigned(made.fields, sets, Path(), ORIGIN, own), made.told())
 
 
 def is_robust(question: Question) -> bool:

@@ -3,7 +3,6 @@
 from planner.api.flow.memory import Training, held
 from planner.errors import BadInputError
 from planner.report.pages.memory import training_page
-from planner.specs.reading.read import read_layout
 from planner.web.answers.line import line_of
 from planner.web.question import Answered, Question
 
@@ -20,8 +19,8 @@ def memory_answer(question: Question) -> Answered:
     Raises:
         BadInputError: A field is wrong, or the layout is not legal.
     """
-    line, layout = line_of(question), question.get("layout")
-    found = held(line.unasked(), read_layout(layout) if layout else None)
+    line = line_of(question)
+    found = held(line.unasked())
     if not isinstance(found, Training):
         raise BadInputError("does not train", field="model")
     return Answered(

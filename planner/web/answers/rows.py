@@ -12,7 +12,6 @@ from planner.errors import BadInputError, PlannerError
 from planner.evidence.accuracy.validation import Validation
 from planner.evidence.rows.logs import read_log
 from planner.report.pages.validation import summary_page
-from planner.specs.reading.read import read_layout
 from planner.web.answers.line import line_of
 from planner.web.answers.plan import Tell
 from planner.web.question import Answered, Counting, Question
@@ -59,10 +58,7 @@ def _of_log(question: Question, folder: Path) -> Answered:
         )
     file = folder / "run.log"
     file.write_text(question.get("content"), encoding="utf-8")
-    line, layout = line_of(question), read_layout(question.get("layout"))
-    spec = line.spec.model_copy(update={"layout": layout})
-    job = line.unasked()
-    found = beside_log(job.asking(spec), read_log(file), file)
+    found = beside_log(line_of(question).job(), read_log(file), file)
     return _answered(found, "", "one log is no sweep of rows")
 
 

@@ -8,7 +8,8 @@ from planner.capacity.capacity import training_memory
 from planner.job.loading import as_read, workload_of_one
 from planner.specs.answer.memory import TrainingMemory
 from planner.specs.layouts.layout import PartialLayout
-from planner.specs.reading.read import Fields, assigned, read_layout
+from planner.specs.reading.layout_line import read_layout
+from planner.specs.reading.read import Fields, assigned
 
 CARD: Fields = {
     "model": "llama-3.1-8b",

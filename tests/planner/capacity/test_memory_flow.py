@@ -17,7 +17,7 @@ from planner.specs.answer.memory import TrainingMemory
 from planner.specs.inference import InferenceSpec
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
-from planner.specs.reading.read import read_layout
+from planner.specs.reading.layout_line import read_layout
 
 
 def spec(**fields: object) -> JobSpec:

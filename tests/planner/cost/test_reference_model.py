@@ -11,7 +11,7 @@ from planner.job.resolve import resolve
 from planner.prediction.predict import predict
 from planner.specs.answer.result import RankedPlan
 from planner.specs.job import JobSpec
-from planner.specs.reading.read import read_layout
+from planner.specs.reading.layout_line import read_layout
 
 GIB = 2**30
 LORA = {"method": "lora", "lora": {"rank": 4, "precision": "fp32"}}

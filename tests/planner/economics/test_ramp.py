@@ -11,7 +11,8 @@ from planner.job.loading import load
 from planner.prediction.predict import predict
 from planner.specs.economics import EconomicsSpec
 from planner.specs.layouts.layout import Offload, PartialLayout
-from planner.specs.reading.read import read_layout, read_spec
+from planner.specs.reading.layout_line import read_layout
+from planner.specs.reading.read import read_spec
 
 JOB = Path("llama-3-8b-8-a100")
 LAYOUT = read_layout("tp=2,dp=4,micro_batch=1,zero_stage=1,recompute=full")

@@ -17,7 +17,7 @@ from planner.models import preset
 from planner.prediction.predict import complete
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import Layout
-from planner.specs.reading.read import read_layout
+from planner.specs.reading.layout_line import read_layout
 
 GIB = 2.0**30
 

@@ -24,7 +24,7 @@ from planner.specs.answer.estimate import Estimate, PaddingEstimate
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import Layout
 from planner.specs.lengths import Draws
-from planner.specs.reading.read import read_layout
+from planner.specs.reading.layout_line import read_layout
 from planner.specs.search import SearchSpec
 from planner.verify import violations
 

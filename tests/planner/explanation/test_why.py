@@ -23,7 +23,7 @@ from planner.prediction.predict import predict
 from planner.specs.answer.explanation import Explained, Neighbour
 from planner.specs.answer.result import RankedPlan
 from planner.specs.layouts.layout import PartialLayout
-from planner.specs.reading.read import read_layout
+from planner.specs.reading.layout_line import read_layout
 
 JOB = case(
     {

@@ -9,7 +9,8 @@ from planner.estimate.stack import stack_in_force
 from planner.job.resolve import resolve
 from planner.prediction.predict import predict
 from planner.specs.job import JobSpec
-from planner.specs.reading.read import read_layout, read_spec
+from planner.specs.reading.layout_line import read_layout
+from planner.specs.reading.read import read_spec
 
 JOBS = sorted(Path("configs/jobs").glob("*.yaml"))
 

@@ -10,7 +10,8 @@ from planner.job.resolve import resolve
 from planner.prediction.predict import predict
 from planner.report.charts.timeline import Timeline, timeline
 from planner.specs.answer.result import RankedPlan
-from planner.specs.reading.read import read_layout, read_spec
+from planner.specs.reading.layout_line import read_layout
+from planner.specs.reading.read import read_spec
 
 JOB = Path(__file__).parents[3] / "configs/jobs/llama-3-8b-8-a100.yaml"
 LAYOUTS = {

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from each import each
 
-from planner.api.given import layout_given
 from planner.cost.memory.cached_bytes import orders
 from planner.eager import EagerCase, Unsupported, ends_memory
 from planner.eager.allocator.allocator import Settings
@@ -21,8 +20,8 @@ from planner.specs.answer.estimate import StageMemory
 from planner.specs.answer.result import RankedPlan
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
-from planner.specs.layouts.layout_text import given_layout
 from planner.specs.lengths import Draws, Lognormal, draws_of, even_draws
+from planner.specs.reading.layout_line import given_layout, read_layout
 from planner.specs.reading.read import read_spec
 
 GIB = 2**30
@@ -262,7 +261,7 @@ def agreed(job: JobSpec, file: Path) -> list[RankedPlan]:
     plans = optimize([workload]).plans
     assert plans
     for found in plans:
-        given = layout_given(given_layout(found.layout))
+        given = read_layout(given_layout(found.layout))
         assert given is not None
         again = predict(workload, given).estimate
         assert again.memory == found.estimate.memory

@@ -10,7 +10,8 @@ from planner.cost.workload import Workload
 from planner.job.resolve import resolve
 from planner.prediction.predict import complete
 from planner.report.charts.racks import hosted, level_names, picture, reaches, shares
-from planner.specs.reading.read import read_layout, read_spec
+from planner.specs.reading.layout_line import read_layout
+from planner.specs.reading.read import read_spec
 
 JOBS = Path(__file__).parents[4] / "configs/jobs"
 

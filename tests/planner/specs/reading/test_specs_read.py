@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from planner.cli.schema import SCHEMAS, schema_text
 from planner.errors import BadInputError
 from planner.specs.layouts.layout import Offload, PartialLayout
-from planner.specs.reading.read import locate, read_layout, read_spec
+from planner.specs.reading.layout_line import read_layout
+from planner.specs.reading.read import locate, read_spec
 from planner.specs.training import LoraSpec
 
 CONFIGS = Path(__file__).resolve().parents[4] / "configs"
