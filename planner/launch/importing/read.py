@@ -9,6 +9,12 @@ from planner.errors import BadInputError, did_you_mean
 from planner.job.resolve import about
 from planner.launch.brief import Reading
 from planner.launch.importing.files import filled, near, texts_of
+from planner.launch.methods.table import (
+    in_sequences,
+    method_of,
+    refuse_commands,
+    tool_of,
+)
 from planner.launch.other_tools.recognise import refuse_others
 from planner.launch.registry import TARGETS
 from planner.launch.shell.runs import (
@@ -133,19 +139,28 @@ def _placed(its: Alternative, name: str | None) -> Reading:
 def _read(files: Files, name: str | None) -> Reading:
     """Read files by the target that is named, or by the only target that fits."""
     if name is not None:
-        return _target_named(name).read(files)
+        return _by(_target_named(name), files)
     refuse_others(files)
     able = [target for target in TARGETS if target.reads(files)]
     held = frozenset[str]().union(*(target.holds for target in able))
     able = [target for target in able if target.name not in held]
     if len(able) == 1:
-        return able[0].read(files)
+        return _by(able[0], files)
+    refuse_commands(files)
     found = "several" if able else "none"
     raise BadInputError(
         f"{found} of the known targets write files like these; say which",
         field="--target",
         allowed=", ".join(target.name for target in able or TARGETS),
     )
+
+
+def _by(target: Target, files: Files) -> Reading:
+    """Reading by the method that the files train with."""
+    tool = tool_of(target.name)
+    method = method_of(files, tool)
+    reading = target.read(files)
+    return in_sequences(reading, files, tool) if method.pairs else reading
 
 
 def _target_named(name: str) -> Target:

@@ -16,7 +16,13 @@ from peft import LoraConfig
 from transformers import BitsAndBytesConfig, TrainingArguments
 from transformers.distributed import DistributedConfig
 from transformers.models.auto import configuration_auto, modeling_auto
-from trl import DatasetMixtureConfig, ModelConfig, ScriptArguments, SFTConfig
+from trl import (
+    DatasetMixtureConfig,
+    DPOConfig,
+    ModelConfig,
+    ScriptArguments,
+    SFTConfig,
+)
 
 BLOCKS = {
     "fsdp_config": "fsdp_",
@@ -70,6 +76,7 @@ def main() -> None:
             "accelerate": blocks(),
             "TrainingArguments": fields(TrainingArguments),
             "SFTConfig": fields(SFTConfig),
+            "DPOConfig": fields(DPOConfig),
             "ModelConfig": fields(ModelConfig),
             "ScriptArguments": fields(ScriptArguments),
             "DatasetMixtureConfig": fields(DatasetMixtureConfig),

@@ -36,7 +36,7 @@ READ: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     ),
     "trl-dpo.yaml": (
         "8xh100",
-        (),
+        (str(FILES / "trl-dpo.sh"),),
         {"training.reference": "copy", "layout.micro_batch": 16},
     ),
     "axolotl-regex-targets.yaml": (
@@ -75,7 +75,9 @@ READ: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
 }
 """Fields that a file gives, on GPUs and with the answers that it leaves open."""
 REFUSED = {
-    "trl-grpo.yaml": "reinforcement learning is not planned",
+    "llamafactory-arguments.sh": "use_unsloth",
+    "trl-grpo.yaml": "by GRPO, RLOO or online DPO; reinforcement learning is not",
+    "trl-dpo.yaml": "the script that starts TRL beside the file",
     "swift-sft.sh": "a file of ms-swift",
     "axolotl-gptoss-lora.yaml": "activation_offloading",
     "axolotl-moe-qlora.yaml": "adamw_torch_4bit",

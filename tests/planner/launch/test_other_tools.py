@@ -16,11 +16,6 @@ OTHERS = {
     "OpenRLHF": "deepspeed --module openrlhf.cli.train_dpo --micro_train_batch_size 2",
     "slime": "ray job submit -- python3 train.py --tensor-model-parallel-size 2 "
     "--micro-batch-size 1 --rollout-num-gpus 8",
-    "TRL GRPO": "model_name_or_path: a/b\nper_device_train_batch_size: 16\n"
-    "num_generations: 7\n",
-    "TRL beside SFT and DPO": "trl kto --config kto.yaml --beta 0.1",
-    "torchtune beside SFT": "tune run --nproc_per_node 2 full_dpo_distributed "
-    "--config mine.yaml",
     "MaxText": "python3 -m MaxText.train src/MaxText/configs/base.yml ici_fsdp_"
     "parallelism=8",
     "Unsloth": "from unsloth import FastLanguageModel\n",
@@ -73,14 +68,3 @@ def test_import_takes_gpus_as_the_other_commands_do(tmp_path: Path) -> None:
     )
     assert twice.exit_code == 2
     assert "--cluster and --on" in twice.output
-
-
-@pytest.mark.parametrize(
-    "program", ["trl dpo", "accelerate launch scripts/run_dpo.py", "python dpo.py"]
-)
-def test_preference_training_by_arguments_is_no_training_of_next_tokens(
-    program: str,
-) -> None:
-    words = "--model_name_or_path a/b --per_device_train_batch_size 1 --max_length 512"
-    with pytest.raises(BadInputError, match="preference training"):
-        read_texts({"a.sh": f"{program} {words}\n"}, None, "a.sh")

@@ -18,9 +18,11 @@ from planner.frameworks.accelerate.launch.files import (
 from planner.frameworks.accelerate.launch.fsdp import DATA, REST
 from planner.frameworks.accelerate.launch.reader import reading_of
 from planner.frameworks.accelerate.launch.trainer import refuse_quantised
+from planner.frameworks.accelerate.liger import FUSED_LOSS, LIGER
 from planner.frameworks.accelerate.switches import true
 from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.brief import Reading
+from planner.launch.shell.started import Started, changed, started
 from planner.launch.unknown import Unknown, absent
 
 FSDP_VERSIONS = ("1", "2")
@@ -43,6 +45,9 @@ SHARDS = (
 )
 """Keys of fsdp_config that are read, without their prefix. [text]"""
 ACCUMULATION = "gradient_accumulation_steps"
+PROGRAM = re.compile(r"(.*/)?axolotl|axolotl\.cli\.train|.*axolotl/cli/train\.py")
+OF_LAUNCHER = frozenset({"accelerate", "cloud", "launcher"})
+"""Options of `axolotl train` that are no keys. [text]"""
 SHIPPED = re.compile(r"zero(\d)(_bf16)?(_cpuoffload_(all|params))?")
 """Names of the DeepSpeed files that axolotl brings along. [text]"""
 
@@ -78,9 +83,12 @@ def read(files: Mapping[str, str]) -> Reading:
             file=", ".join(files),
             allowed=f"YAML with two of {', '.join(sorted(MARKS))}",
         )
-    given = {**DEFAULTS, **parsed(files[name])}
+    command = started(files, PROGRAM, READ)
+    given = {**DEFAULTS, **changed(parsed(files[name]), _own_options(command))}
     refuse_quantised({**given, "use_peft": bool(given.get("adapter"))}, name)
-    others = found({n: text for n, text in files.items() if n != name})
+    others = found(
+        {n: text for n, text in files.items() if n != name}, command.launcher
+    )
     reading = reading_of(_translated(given, others, name), "axolotl")
     return replace(
         reading,
@@ -100,6 +108,11 @@ def _own(files: Mapping[str, str]) -> str | None:
     endings = (".yaml", ".yml", ".json")
     named = (n for n in files if n.endswith(endings))
     return next((n for n in named if len(MARKS & parsed(files[n]).keys()) > 1), None)
+
+
+def _own_options(command: Started) -> dict[str, Any]:
+    """Keys that the command changes, beside options of axolotl's own launcher."""
+    return {n: value for n, value in command.given.items() if n not in OF_LAUNCHER}
 
 
 def _rows(given: Mapping[str, Any]) -> dict[str, str]:
@@ -196,7 +209,8 @@ def _training(given: Mapping[str, Any], name: str) -> dict[str, Any]:
         "gradient_checkpointing": _checkpoints(given),
         "accelerator_config": given.get("accelerator_config"),
         "fsdp": given.get("fsdp"),
-        "use_liger_kernel": true(given, "liger_fused_linear_cross_entropy"),
+        "use_liger_kernel": true(given, f"liger_{FUSED_LOSS}"),
+        "liger_kernel_config": dict.fromkeys(LIGER - {FUSED_LOSS}, False),
     }
     return {key: value for key, value in found.items() if value is not None}
 

@@ -52,6 +52,8 @@ READ = frozenset(
         "peft_use_dora",
         "peft_use_rslora",
         "plugins",
+        "precompute_ref_log_probs",
+        "rl",
         "sample_packing",
         "sdp_attention",
         "sequence_len",
@@ -92,13 +94,13 @@ UNPRICED = frozenset(
         "neftune_noise_alpha",
         "optim_target_modules",
         "peft_layers_to_transform",
-        "qat",
         "quantize_moe_experts",
         "relora",
         "sage_attention",
         "selective_checkpointing",
         "sequence_parallel_degree",
         "tiled_mlp",
+        "trainer_cls",
         "torch_compile",
         "unfrozen_parameters",
         "use_onebitllms",
@@ -132,8 +134,6 @@ def _otherwise(given: Mapping[str, Any]) -> Iterator[Unknown]:
     kernel = given.get("attn_implementation")
     if strange_attention(kernel):
         yield Unknown("attn_implementation", kernel, NOT_PRICED)
-    if given.get("rl") or given.get("reward_model"):
-        yield Unknown("rl", given.get("rl"), "is no training on next tokens")
     if given.get("adapter") not in (None, "", "lora", "qlora"):
         yield Unknown("adapter", given["adapter"], NOT_PRICED)
     if str(given.get("gradient_checkpointing")).startswith("offload"):

@@ -1,7 +1,7 @@
 """Sorts launch files by the library that reads each file."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import nan
@@ -75,11 +75,13 @@ class Found:
         return kind == "DEEPSPEED" or bool(self.zero)
 
 
-def found(files: Mapping[str, str]) -> Found:
+def found(files: Mapping[str, str], words: Sequence[str] | None = None) -> Found:
     """Sort launch files.
 
     Args:
         files: Text by name. [text]
+        words: Words of the command that starts the run whose options are read; None
+            for all. [text]
 
     Returns:
         Contents of the files. [-]
@@ -95,7 +97,7 @@ def found(files: Mapping[str, str]) -> Found:
             its[kind] = as_read(content, name) if kind == "zero" else content
             if kind in ("places", "training"):
                 its.setdefault("name", name)
-    options = options_of(files, _launcher())
+    options = options_of(files, _launcher(), words)
     given = dict(options.given)
     places = _launched(files, given)
     if places:

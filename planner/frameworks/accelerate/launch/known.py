@@ -30,6 +30,7 @@ class Keys(BaseModel):
         accelerate: Keys of accelerate.yaml by block; the empty name is the top. [text]
         training_arguments: Arguments of transformers' Trainer. [text]
         sft_config: Arguments of TRL's SFTTrainer. [text]
+        dpo_config: Arguments of TRL's DPOTrainer. [text]
         of_weights: Fields of TRL's ModelConfig. [text]
         of_script: Fields of TRL's ScriptArguments. [text]
         of_mixture: Fields of TRL's DatasetMixtureConfig. [text]
@@ -46,6 +47,7 @@ class Keys(BaseModel):
     accelerate: dict[str, frozenset[str]]
     training_arguments: frozenset[str] = Field(alias="TrainingArguments")
     sft_config: frozenset[str] = Field(alias="SFTConfig")
+    dpo_config: frozenset[str] = Field(alias="DPOConfig")
     of_weights: frozenset[str] = Field(alias="ModelConfig")
     of_script: frozenset[str] = Field(alias="ScriptArguments")
     of_mixture: frozenset[str] = Field(alias="DatasetMixtureConfig")
@@ -60,6 +62,40 @@ class Keys(BaseModel):
 def keys() -> Keys:
     """Read the keys that the parsers of the libraries accept. [-]."""
     return Keys.model_validate_json(FILE.read_text())
+
+
+OLDER_OF_PAIRS = frozenset(
+    {
+        "base_model_attribute_name",
+        "force_use_ref_model",
+        "generate_during_eval",
+        "is_encoder_decoder",
+        "label_pad_token_id",
+        "max_completion_length",
+        "max_prompt_length",
+        "max_target_length",
+        "model_adapter_name",
+        "padding_value",
+        "ref_adapter_name",
+        "ref_model_init_kwargs",
+        "reference_free",
+        "rpo_alpha",
+        "tools",
+        "use_liger_loss",
+        "use_logits_to_keep",
+        "use_num_logits_to_keep",
+    }
+)
+"""Arguments of DPOTrainer in earlier releases. [text]
+
+Source: trl 0.9 to 0.29, trl/trainer/dpo_config.py."""
+
+
+def trainer_arguments() -> frozenset[str]:
+    """Arguments of Trainer, SFTTrainer and DPOTrainer. [text]."""
+    its = keys()
+    of_trl = its.sft_config | its.dpo_config | OLDER_OF_PAIRS
+    return its.training_arguments | of_trl
 
 
 def unknown_keys(settings: Mapping[str, object]) -> Iterator[str]:
@@ -88,7 +124,7 @@ def unknown_keys(settings: Mapping[str, object]) -> Iterator[str]:
 
 
 def unknown_arguments(given: Mapping[str, object]) -> Iterator[str]:
-    """Arguments that neither Trainer nor SFTTrainer has.
+    """Arguments that no trainer has.
 
     Args:
         given: Values by argument of a trainer. [-]
@@ -96,5 +132,5 @@ def unknown_arguments(given: Mapping[str, object]) -> Iterator[str]:
     Yields:
         Names of arguments. [text]
     """
-    known = keys().training_arguments | keys().sft_config
+    known = trainer_arguments()
     yield from (str(name) for name in given if name not in known)

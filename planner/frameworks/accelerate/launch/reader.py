@@ -1,9 +1,7 @@
 """Reads accelerate.yaml and a trainer's arguments into a layout and training."""
 
 import math
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from planner.errors import BadInputError, did_you_mean
@@ -28,6 +26,12 @@ from planner.frameworks.accelerate.launch.trainer import (
     refuse_quantised,
     told,
 )
+from planner.frameworks.accelerate.liger import (
+    FUSED_LOSS,
+    LIGER,
+    LIGER_STACK,
+    liger,
+)
 from planner.frameworks.accelerate.stack import (
     DEEPSPEED_STACK,
     OPTIMIZERS,
@@ -37,7 +41,6 @@ from planner.frameworks.accelerate.switches import true
 from planner.frameworks.accelerate.variants import RATIO, WORDS
 from planner.frameworks.transformers import asked_attention
 from planner.launch.brief import Reading
-from planner.launch.shell.runs import launch_of
 from planner.launch.sizes import HUGGING_FACE, sizes_of
 from planner.launch.unknown import NOT_PRICED, Unknown, absent
 
@@ -96,24 +99,7 @@ def read(files: Mapping[str, str]) -> Reading:
             file=", ".join(files),
             allowed="YAML with distributed_type or per_device_train_batch_size",
         )
-    _refuse_pairs(files)
     return reading_of(its, "accelerate")
-
-
-_PAIRS = re.compile(r"\btrl dpo\b|\b(?:run_)?dpo\w*\.py\b")
-"""Programs of TRL and of its readers' books that train on pairs. [text]"""
-
-
-def _refuse_pairs(files: Mapping[str, str]) -> None:
-    """Refuse preference training by arguments alone, which no reader takes."""
-    launch = launch_of(files)
-    if found_in := _PAIRS.search(" ".join(launch.words)):
-        raise BadInputError(
-            "preference training is read from TRL's YAML, and not from arguments",
-            file=launch.file,
-            field=found_in[0],
-            allowed="the file of `trl dpo --config FILE` beside the script",
-        )
 
 
 def reading_of(its: Found, target: str) -> Reading:
@@ -205,26 +191,6 @@ def _adapters(its: Found) -> dict[str, Any]:
     return method | (_quantized(bits) if bits else {})
 
 
-def of_pairs(reading: Reading, reference: str) -> Reading:
-    """A reading of files that count pairs where a job counts sequences.
-
-    Args:
-        reading: Settings, of a batch of pairs. [-]
-        reference: Frozen model that the policy is held against. [text]
-
-    Returns:
-        Settings of a batch of sequences, twice as many, with the reference. [-]
-    """
-    layout: dict[str, Any] = dict(reading.layout)
-    layout["micro_batch"] = 2 * layout.get("micro_batch", 1)
-    return replace(
-        reading,
-        training={**reading.training, "reference": reference},
-        layout=layout,
-        per_replica=reading.per_replica and 2 * reading.per_replica,
-    )
-
-
 def variants(given: Mapping[str, Any], file: str) -> dict[str, Any]:
     """Variants of adapters by their names in a job.
 
@@ -272,10 +238,13 @@ def _stack(its: Found) -> dict[str, Any]:
         given["name"] = DEEPSPEED_STACK
     elif its.run:
         given |= _weights(its)
-    if true(its.training, "use_liger_kernel"):
+    kernels = liger(its.training)
+    if FUSED_LOSS in kernels:
         given["loss"] = "liger"
     elif its.run.get("loss") == "chunked":
         given["loss"] = "chunked"
+    if kernels == LIGER and "name" not in given:
+        given["name"] = LIGER_STACK
     stated = its.training.get("attn_implementation")
     given |= asked_attention(its.run.get("attention", stated))
     kwargs = block(block(its.training, "accelerator_config"), _ACCUMULATION)
@@ -315,6 +284,10 @@ def _unknown(its: Found) -> Iterator[Unknown]:
     fsdp = its.training.get("fsdp_config")
     if isinstance(fsdp, str):
         yield absent("fsdp_config", fsdp)
+    kernels = liger(its.training)
+    if kernels - {FUSED_LOSS} and _stack(its).get("name") != LIGER_STACK:
+        shown = ", ".join(sorted(kernels))
+        yield Unknown("use_liger_kernel", shown, "these kernels are not priced here")
     name = str(its.training.get("optim", "adamw_torch"))
     if name not in NAMES:
         yield Unknown("optim", name, f"{NOT_PRICED}; {did_you_mean(name, NAMES)}")

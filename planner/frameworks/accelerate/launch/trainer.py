@@ -4,14 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
-from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
-from planner.frameworks.accelerate.launch.known import keys, unknown_arguments
+from planner.frameworks.accelerate.launch.known import (
+    trainer_arguments,
+    unknown_arguments,
+)
 from planner.frameworks.accelerate.switches import true
 from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.shell.runs import launch_of
+from planner.launch.shell.settings import scalar
 from planner.launch.shell.values import fill_words, refuse_unset, unset
 from planner.launch.unknown import CHANGES, Unknown
 
@@ -58,7 +59,9 @@ READ = frozenset(
         "accelerator_config",
         "packing",
         "packing_strategy",
+        "loss_type",
         "pad_to_multiple_of",
+        "precompute_ref_log_probs",
         *OF_SCRIPTS,
     }
 )
@@ -70,7 +73,6 @@ UNPRICED = frozenset(
         "ddp_find_unused_parameters",
         "ddp_static_graph",
         "group_by_length",
-        "loss_type",
         "model_init_kwargs",
         "neftune_noise_alpha",
         "optim_target_modules",
@@ -80,13 +82,28 @@ UNPRICED = frozenset(
         "torch_compile_backend",
         "torch_compile_mode",
         "torch_empty_cache_steps",
+        "force_use_ref_model",
+        "ref_adapter_name",
+        "ref_model_init_kwargs",
+        "sync_ref_model",
         "train_sampling_strategy",
         "use_cpu",
+        "use_liger_loss",
     }
 )
 """Arguments that change time or memory in a way that is not read. [text]
 
 Source: transformers 5.23.0 training_args.py, trl 1.16.0 sft_config.py."""
+LOSSES = frozenset(
+    {"aot", "aot_pair", "aot_unpaired", "apo_down", "apo_zero", "bco_pair", "discopop"}
+    | {"exo_pair", "hinge", "ipo", "kto_pair", "nca_pair", "robust", "sft"}
+    | {"sigmoid", "sigmoid_norm", "sppo_hard"}
+    | {"chunked_nll", "nll"}
+)
+"""Losses of DPO, which differ in formulas on the same log-probabilities, and of SFT
+that are priced. [text]
+
+Source: trl 1.16.0 dpo_config.py and sft_config.py; 0.8 to 0.24 for older names."""
 NAMES_ONLY = frozenset(
     {
         "base_model",
@@ -184,12 +201,17 @@ class Options:
     unset: tuple[str, ...] = ()
 
 
-def options_of(files: Mapping[str, str], launchers: frozenset[str]) -> Options:
+def options_of(
+    files: Mapping[str, str],
+    launchers: frozenset[str],
+    words: Sequence[str] | None = None,
+) -> Options:
     """Read the command lines of launch scripts.
 
     Args:
         files: Text by name; only scripts are read. [text]
         launchers: Options of a launcher that are read too. [text]
+        words: Words of the command whose options are read; None for all. [text]
 
     Returns:
         Values of options that Trainer, TRL's scripts or the launcher have, and the
@@ -201,22 +223,22 @@ def options_of(files: Mapping[str, str], launchers: frozenset[str]) -> Options:
     """
     its, strange, open_ones = dict[str, Any](), list[str](), list[str]()
     launch = launch_of(files)
-    for option, value in _pairs(launch.words):
+    for option, value in _pairs(launch.words if words is None else words):
         shown = f"--{option} {value}".strip()
         if unset(shown):
             if option in (READ | launchers) - RANKS:
                 refuse_unset(f"--{option}", value, file=launch.file)
             open_ones.append(shown)
         elif option in known_arguments() | launchers:
-            its[option] = _scalar(value or "true")
+            its[option] = scalar(value or "true")
         elif option not in STARTERS | NAMES_ONLY:
             strange.append(shown)
     return Options(its, tuple(strange), tuple(open_ones))
 
 
 def known_arguments() -> frozenset[str]:
-    """Arguments of Trainer and SFTTrainer, and options of scripts. [-]."""
-    return keys().training_arguments | keys().sft_config | OF_SCRIPTS | UNPRICED
+    """Arguments of the trainers, and options of scripts. [-]."""
+    return trainer_arguments() | OF_SCRIPTS | UNPRICED
 
 
 def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -236,14 +258,6 @@ _SINGLE = STARTERS | (READ - {"fsdp", "lora_target_modules", "lora_modules_to_sa
 """Options with one value; further words belong to the program. [text]"""
 
 
-def _scalar(text: str) -> Any:
-    """Read a word of a command line as YAML; a word that is no YAML stays text."""
-    try:
-        return parse_yaml(text)
-    except (yaml.YAMLError, ValueError):
-        return text
-
-
 def told(given: Mapping[str, Any], options: Options) -> Iterator[Unknown]:
     """Settings that change the price, or may, and are not read.
 
@@ -257,9 +271,13 @@ def told(given: Mapping[str, Any], options: Options) -> Iterator[Unknown]:
     for name in sorted(UNPRICED & given.keys()):
         if given[name] not in (None, False, 0, "no", "", "random"):
             yield Unknown(name, given[name], CHANGES)
+    losses = given.get("loss_type") or "nll"
+    for loss in losses if isinstance(losses, list) else [losses]:
+        if loss not in LOSSES:
+            yield Unknown("loss_type", loss, CHANGES)
     for name in unknown_arguments(given):
         if name not in OF_SCRIPTS | UNPRICED | NAMES_ONLY:
-            yield Unknown(name, why="no argument of Trainer or SFTTrainer")
+            yield Unknown(name, why="no argument of Trainer, SFTTrainer or DPOTrainer")
     for shown in options.strange:
         yield Unknown(shown.split()[0], why="no option that is known")
     for shown in options.unset:

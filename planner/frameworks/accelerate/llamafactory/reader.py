@@ -1,5 +1,6 @@
 """Reads LLaMA-Factory's YAML into a layout and training."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.files import Found, found, parsed, whole
 from planner.frameworks.accelerate.launch.known import keys
-from planner.frameworks.accelerate.launch.reader import of_pairs, reading_of
+from planner.frameworks.accelerate.launch.reader import reading_of
+from planner.frameworks.accelerate.launch.trainer import READ as OF_TRAINER
 from planner.frameworks.accelerate.llamafactory import projected
 from planner.frameworks.accelerate.llamafactory.known import (
     arguments,
@@ -17,7 +19,9 @@ from planner.frameworks.accelerate.llamafactory.writer import FLASH
 from planner.frameworks.accelerate.switches import true
 from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.brief import Reading
-from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
+from planner.launch.shell.runs import launch_of
+from planner.launch.shell.started import Started, changed, started
+from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown, absent
 
 MARKS = frozenset(
     {
@@ -63,6 +67,7 @@ UNPRICED = frozenset(
         "shift_attn",
         "upcast_layernorm",
         "upcast_lmhead_output",
+        "use_asft_loss",
         "use_adam_mini",
         "use_badam",
         "use_hyper_parallel",
@@ -77,12 +82,12 @@ UNPRICED = frozenset(
 )
 """Arguments that change time or memory in a way that is not read. [text]"""
 ATTENTIONS = {theirs: ours for ours, theirs in FLASH.items()}
+SUBCOMMAND = re.compile(r"(.*/)?(llamafactory-cli|lmf)|llamafactory\.(cli|launcher)")
+"""LLaMA-Factory's own program. [text]"""
+PROGRAM = re.compile(rf"{SUBCOMMAND.pattern}|(.*/)?(train|train_bash|launcher)\.py")
+"""Programs that take LLaMA-Factory's arguments; other tools have a train.py too."""
 OLDER = {f"dpo_{name}": f"pref_{name}" for name in ("beta", "ftx", "loss")}
 """Names of arguments before LLaMA-Factory 0.8, to today's. [text]"""
-LIKE_DPO = ("sigmoid", "hinge", "ipo", "kto_pair")
-"""Losses of stage dpo that hold the policy against a frozen reference. [text]
-
-Source: LLaMA-Factory 0.9.5 hparams/finetuning_args.py, use_ref_model."""
 DEFAULTS = {"cutoff_len": 2048, "finetuning_type": "lora", "stage": "sft"}
 """Values that LLaMA-Factory takes where an argument is not given. [-]"""
 
@@ -96,7 +101,7 @@ def reads(files: Mapping[str, str]) -> bool:
     Returns:
         True where a file has arguments that LLaMA-Factory alone has.
     """
-    return _own(files) is not None
+    return _own(files) is not None or _by_name(_command(files))
 
 
 def read(files: Mapping[str, str]) -> Reading:
@@ -111,20 +116,20 @@ def read(files: Mapping[str, str]) -> Reading:
     Raises:
         BadInputError: No file is LLaMA-Factory's, or a value is wrong.
     """
-    name = _own(files)
+    command = _command(files)
+    name = _own(files) or (launch_of(files).file if command.found else None)
     if name is None:
         raise BadInputError(
             "is no configuration of LLaMA-Factory",
             file=", ".join(files),
             allowed=f"YAML with one of {', '.join(sorted(MARKS))}",
         )
-    own = {OLDER.get(key, key): value for key, value in parsed(files[name]).items()}
-    given = DEFAULTS | own
-    others = found({n: text for n, text in files.items() if n != name})
+    own = parsed(files[name]) if name in files else {}
+    own = changed(own, command.given)
+    given = DEFAULTS | {OLDER.get(key, key): value for key, value in own.items()}
+    rest = {n: text for n, text in files.items() if n != name}
+    others = found(rest, command.launcher)
     reading = reading_of(_translated(given, others, name), "llamafactory")
-    if given["stage"] == "dpo":
-        full = given["finetuning_type"] != "lora"
-        reading = of_pairs(reading, "copy" if full else "adapters")
     return replace(
         reading,
         training={
@@ -134,8 +139,30 @@ def read(files: Mapping[str, str]) -> Reading:
         },
         named=str(given.get("model_name_or_path", "")),
         ignored=(*reading.ignored, *_ignored(given)),
-        unknown=(*reading.unknown, *_unknown(given), *_unpriced(given)),
+        unknown=(
+            *reading.unknown,
+            *_unknown(given),
+            *_unpriced(given),
+            *([absent("train", command.file)] if _lacks(command, files) else ()),
+        ),
     )
+
+
+def _command(files: Mapping[str, str]) -> Started:
+    """The command of LLaMA-Factory that starts the run, if one does."""
+    return started(files, PROGRAM, READ | OF_TRAINER)
+
+
+def _by_name(command: Started) -> bool:
+    """Tell if a command is LLaMA-Factory's, by its program or by its arguments."""
+    own = MARKS | {"stage"}
+    by_cli = any(SUBCOMMAND.fullmatch(word) for word in command.launcher)
+    return command.found and (by_cli or bool(own & command.given.keys()))
+
+
+def _lacks(command: Started, files: Mapping[str, str]) -> bool:
+    """Tell if the command names a file that is not among those given."""
+    return bool(command.file) and command.file.rpartition("/")[2] not in files
 
 
 def _own(files: Mapping[str, str]) -> str | None:
@@ -264,12 +291,7 @@ def _unknown(given: Mapping[str, Any]) -> Iterator[Unknown]:
 
 
 def _of_stage(given: Mapping[str, Any]) -> Iterator[Unknown]:
-    """Stages, and settings of preference training, that are not priced."""
-    if given["stage"] not in ("pt", "sft", "dpo"):
-        yield Unknown("stage", given["stage"], "is not planned yet")
-    loss = given.get("pref_loss", "sigmoid")
-    if given["stage"] == "dpo" and loss not in LIKE_DPO:
-        yield Unknown("pref_loss", loss, "has no reference, and is not priced")
+    """A reference that is another model than the policy before training."""
     if given["stage"] == "dpo" and given.get("ref_model"):
         yield Unknown("ref_model", given["ref_model"], NOT_PRICED)
 

@@ -25,6 +25,7 @@ from planner.frameworks.accelerate.torchtune.words import (
 )
 from planner.launch.brief import Reading
 from planner.launch.shell.runs import launch_of
+from planner.launch.shell.started import changed, started
 from planner.launch.sizes import HUGGING_FACE, sizes_of
 from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
 
@@ -37,6 +38,8 @@ NAMES = {
 }
 """The planner's name of an optimizer by its class. [text]"""
 _BUILDER = re.compile(r"(?:q?lora_)?(.+)")
+PROGRAM = re.compile(r"(dev/)?\w+_(distributed|single_device)")
+"""Recipes of `tune run`. [text]"""
 _RUN = re.compile(
     r"tune\s+run\b[^\n]*?\b(\w+_(?:distributed|single_device))\b", re.DOTALL
 )
@@ -83,8 +86,11 @@ def read(files: Mapping[str, str]) -> Reading:
             file=", ".join(files),
             allowed="YAML with model._component_ of torchtune",
         )
-    others = found({n: text for n, text in files.items() if n != name})
-    its = _Files(parsed(files[name]), name, _recipe_of(files), others.model)
+    command = started(files, PROGRAM, READ)
+    rest = {n: text for n, text in files.items() if n != name}
+    others = found(rest, command.launcher)
+    own = changed(parsed(files[name]), command.given)
+    its = _Files(own, name, _recipe_of(files), others.model)
     layout = _layout(its)
     return Reading(
         target="torchtune",

@@ -27,6 +27,7 @@ UNPRICED = frozenset(
 HARMLESS = frozenset(
     {
         "base_model",
+        "base_model_path",
         "checkpoint_dir",
         "checkpointer",
         "clip_grad_norm",
@@ -44,6 +45,7 @@ HARMLESS = frozenset(
         "model_dir",
         "output_dir",
         "profiler",
+        "ref_checkpointer",
         "resume_from_checkpoint",
         "save_adapter_weights_only",
         "seed",

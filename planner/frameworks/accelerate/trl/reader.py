@@ -11,8 +11,8 @@ from planner.frameworks.accelerate.launch.files import (
     parsed,
     whole,
 )
-from planner.frameworks.accelerate.launch.known import TRL, keys
-from planner.frameworks.accelerate.launch.reader import of_pairs, reading_of
+from planner.frameworks.accelerate.launch.known import TRL, keys, trainer_arguments
+from planner.frameworks.accelerate.launch.reader import reading_of
 from planner.frameworks.accelerate.launch.trainer import (
     LENGTHS,
     adapters_of,
@@ -26,19 +26,19 @@ from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
 MARKS = frozenset(
     {
         "accelerate_config",
+        "beta",
         "dataset_name",
         "dataset_test_split",
         "dataset_train_split",
         "lora_target_modules",
+        "loss_weights",
+        "max_prompt_length",
+        "precompute_ref_log_probs",
         "use_bnb_nested_quant",
         "use_peft",
     }
 )
 """Arguments that mark TRL's YAML, which has at least one. [text]"""
-PAIRS = frozenset(
-    {"beta", "loss_weights", "max_prompt_length", "precompute_ref_log_probs"}
-)
-"""Arguments that mark a file of `trl dpo`. [text]"""
 OTHERS = frozenset({"base_model", "finetuning_type", "micro_batch_size"})
 """Keys of other programs' YAML that has arguments of these names too. [text]"""
 DEFAULTS: Mapping[str, Any] = {
@@ -121,10 +121,6 @@ def read(files: Mapping[str, str]) -> Reading:
     options = others.training.keys() & others.options.given.keys()
     given = {**DEFAULTS, **own, **{key: others.training[key] for key in options}}
     reading = reading_of(_translated(given, others, name), "trl")
-    if PAIRS & given.keys():
-        beside = "adapters" if true(given, "use_peft") else "copy"
-        before = true(given, "precompute_ref_log_probs")
-        reading = of_pairs(reading, "precomputed" if before else beside)
     return replace(
         reading,
         named=str(given.get("model_name_or_path", "")),
@@ -144,20 +140,16 @@ def _own(files: Mapping[str, str]) -> str | None:
     for name, text in files.items():
         if name.endswith((".yaml", ".yml", ".json")):
             given = parsed(text).keys()
-            if (MARKS | PAIRS) & given and not OTHERS & given:
+            if MARKS & given and not OTHERS & given:
                 return name
     return None
 
 
-def _trainer() -> frozenset[str]:
-    return keys().training_arguments | keys().sft_config
-
-
 def _script() -> frozenset[str]:
-    """Arguments of the script beyond those of SFTTrainer; env sets variables."""
+    """Arguments of the script beyond those of the trainers; env sets variables."""
     its = keys()
-    own = its.of_weights | its.of_script | its.of_mixture | PAIRS
-    return own - _trainer() | {"accelerate_config", "env", "config"}
+    own = its.of_weights | its.of_script | its.of_mixture
+    return own - trainer_arguments() | {"accelerate_config", "env", "config"}
 
 
 def _refuse_wide(given: Mapping[str, Any], name: str) -> None:
@@ -176,7 +168,9 @@ def _refuse_wide(given: Mapping[str, Any], name: str) -> None:
 def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:
     """TRL's arguments as the files that accelerate's target writes."""
     half = true(given, "bf16", absent=not true(given, "fp16"))
-    training = {key: value for key, value in given.items() if key in _trainer()}
+    training = {
+        key: value for key, value in given.items() if key in trainer_arguments()
+    }
     scaled = half or true(given, "fp16")
     places = {} if scaled or others.zero else {"mixed_precision": "no"}
     return replace(
@@ -228,7 +222,7 @@ def _ignored(given: Mapping[str, Any]) -> Iterator[str]:
 def _unknown(given: Mapping[str, Any]) -> Iterator[Unknown]:
     """Settings that are not read, and settings that are not priced."""
     for name in map(str, given):
-        if name not in _trainer() | _script():
+        if name not in trainer_arguments() | _script():
             used = "; TRL has max_length" if name in LENGTHS else ""
             yield Unknown(name, why=f"no argument of TRL {TRL}{used}")
     for name in sorted(UNPRICED & given.keys()):

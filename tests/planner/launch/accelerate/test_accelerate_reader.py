@@ -111,3 +111,27 @@ def test_files_of_nobody_are_refused(text: str) -> None:
     assert not reads({"a.yaml": text})
     with pytest.raises(BadInputError, match="distributed_type"):
         read({"a.yaml": text})
+
+
+@pytest.mark.parametrize(
+    ("kernels", "stack", "told"),
+    [
+        (None, {"name": "hf-liger", "loss": "liger"}, 0),
+        (
+            {"rope": False, "rms_norm": False, "swiglu": False},
+            {"loss": "liger"},
+            0,
+        ),
+        ({"rope": False}, {"loss": "liger"}, 1),
+        ({"fused_linear_cross_entropy": False}, {}, 1),
+    ],
+)
+def test_kernels_of_liger_are_those_that_the_trainer_takes(
+    kernels: dict[str, bool] | None, stack: dict[str, str], told: int
+) -> None:
+    given = {"per_device_train_batch_size": 1, "bf16": True, "use_liger_kernel": True}
+    if kernels is not None:
+        given["liger_kernel_config"] = kernels
+    found = reading(t_yaml=yaml.safe_dump(given))
+    assert found.stack == stack
+    assert len(found.unknown) == told

@@ -257,7 +257,7 @@ def test_short_texts_that_nothing_fills_up_are_padded_to_their_longest() -> None
         ("lora_rank: 8", "lora_rank: no key of axolotl 0.19.0"),
         ("attn_implementation: sage_attention", "is not priced"),
         ("plugins: [a.CutCrossEntropyPlugin]", "CutCrossEntropy"),
-        ("rl: dpo", "is no training on next tokens"),
+        ("trainer_cls: a.Mine", "trainer_cls"),
         ("context_parallel_size: 2", "is not priced without fsdp_config"),
         ("deepspeed: mine.json", "mine.json"),
         ("fsdp_config: {fsdp_reshard: true}", "fsdp_config.fsdp_reshard"),

@@ -273,7 +273,7 @@ def test_pairs_are_those_of_trl_dpo(
     assert its["per_device_train_batch_size"] == 1
     assert its["precompute_ref_log_probs"] is (training["reference"] == "precomputed")
     assert "packing" not in its
-    reading = read(files_of(found))
+    reading = read_texts(files_of(found), "trl", "the folder")
     assert reading.training["reference"] == training["reference"]
     assert reading.layout["micro_batch"] == 2
     assert reading.unknown == ()

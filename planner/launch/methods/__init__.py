@@ -1,0 +1,1 @@
+"""Methods of training, by the words of the tool that starts a run."""
