@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from planner.cost.pricing import Pricing
 from planner.cost.workload import AnyWorkload, Workload
 from planner.errors import BadInputError
+from planner.frameworks.adapted import with_names
 from planner.job.comm_formats import refuse_formats, wire_formats
 from planner.job.expressible import refuse_unwritable, unwritable
 from planner.job.methods import frozen_model
@@ -133,10 +134,11 @@ def with_settings(workload: AnyWorkload, settings: Mapping[str, object]) -> AnyW
 
 
 def _under(workload: AnyWorkload, training: TrainingSpec) -> AnyWorkload:
-    """The job with another training block, and the layers frozen that it freezes.
+    """The job with another training block: its own adapters, and its frozen layers.
 
     A layout that ran under one training block says nothing of memory under another.
     """
+    training = with_names(workload.framework.name, training, workload.model)
     model, bands = frozen_model(training, workload.model), workload.uncertainty
     if training != workload.training:
         bands = bands.model_copy(update={"ran_within": inf})

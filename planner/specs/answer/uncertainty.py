@@ -189,14 +189,14 @@ def _beyond(score: float, limit: float, alike: float) -> float:
     """Probability that a normal error exceeds a score where another is below a limit.
 
     ``mean over z <= l of 1 - Phi((s - r z) / sqrt(1 - r^2))``, at the middles of
-    slices of z that are equally likely.
+    slices of z that are equally likely; never more than without the condition.
     """
     normal, own = NormalDist(), sqrt(1 - alike**2)
     below = normal.cdf(limit)
     middles = ((slice_ + 0.5) / SLICES * below for slice_ in range(SLICES))
     given = (normal.inv_cdf(max(middle, 1e-300)) for middle in middles)
     chances = (normal.cdf((alike * z - score) / own) for z in given)
-    return sum(chances) / SLICES
+    return min(sum(chances) / SLICES, 1 - normal.cdf(score))
 
 
 @lru_cache(maxsize=256)
