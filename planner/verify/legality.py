@@ -35,7 +35,8 @@ def rule_violations(workload: Workload, layout: Layout) -> list[str]:
     """
     views = [layout.on_pool(pool) for pool in layout.pools] or [layout]
     said = (s for view in views for rule in RULES for s in rule(workload, view))
-    return list(dict.fromkeys([*ranks(workload, layout), *said]))
+    whole = _limited(workload, "gpus", layout.gpus)
+    return list(dict.fromkeys([*ranks(workload, layout), *whole, *said]))
 
 
 def _tensor(workload: Workload, layout: Layout) -> Sentences:
@@ -286,13 +287,18 @@ def _expert_ranks(layout: Layout) -> Sentences:
         yield f"order {layout.order} needs ep * etp = {held} to be tp * cp = {inner}"
 
 
+def _limited(workload: Workload, axis: str, value: int) -> Sentences:
+    """A number is within the user's limits."""
+    if not workload.search.allows(axis, value):
+        limit = _shown(workload.search, axis)
+        yield f"the search block limits {axis} to {limit}: {value}"
+
+
 def _user_limits(workload: Workload, layout: Layout) -> Sentences:
     """Every choice is within the user's limits."""
     search = workload.search
-    for axis in ["gpus", *(axis.name for axis in NUMBERS)]:
-        value = getattr(layout, axis)
-        if not search.allows(axis, value):
-            yield f"the search block limits {axis} to {_shown(search, axis)}: {value}"
+    for axis in NUMBERS:
+        yield from _limited(workload, axis.name, getattr(layout, axis.name))
     words: list[tuple[str, str]] = [("schedule", layout.schedule)]
     # without stages or without replicas both orders are the same
     words += [("order", layout.order)] if min(layout.pp, layout.dp) > 1 else []
