@@ -297,8 +297,8 @@ def _limited(workload: Workload, axis: str, value: int) -> Sentences:
 def _user_limits(workload: Workload, layout: Layout) -> Sentences:
     """Every choice is within the user's limits."""
     search = workload.search
-    for axis in NUMBERS:
-        yield from _limited(workload, axis.name, getattr(layout, axis.name))
+    for number in NUMBERS:
+        yield from _limited(workload, number.name, getattr(layout, number.name))
     words: list[tuple[str, str]] = [("schedule", layout.schedule)]
     # without stages or without replicas both orders are the same
     words += [("order", layout.order)] if min(layout.pp, layout.dp) > 1 else []

@@ -12,7 +12,7 @@ import yaml
 from hardware.reading.documents import DocumentError, plain_json
 from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
-from planner.frameworks.accelerate.launch.known import keys
+from planner.frameworks.accelerate.launch.known import keys, under_todays_names
 from planner.frameworks.accelerate.launch.trainer import (
     Options,
     options_of,
@@ -94,11 +94,11 @@ def found(files: Mapping[str, str], words: Sequence[str] | None = None) -> Found
         content = {} if name.endswith((".py", ".md")) else parsed(text)
         kind = _kind(content)
         if kind and kind not in its:
-            its[kind] = as_read(content, name) if kind == "zero" else content
+            its[kind] = _as_read(kind, content, name)
             if kind in ("places", "training"):
                 its.setdefault("name", name)
     options = options_of(files, _launcher(), words)
-    given = dict(options.given)
+    given = under_todays_names(options.given, launch_of(files).file)
     places = _launched(files, given)
     if places:
         its["places"] = _joined(its.get("places", {}), places)
@@ -109,6 +109,13 @@ def found(files: Mapping[str, str], words: Sequence[str] | None = None) -> Found
     if given:
         its["training"] = {**its.get("training", {}), **given}
     return Found(**its, options=options)
+
+
+def _as_read(kind: str, content: dict[str, Any], name: str) -> dict[str, Any]:
+    """Content of a file as its reader takes it."""
+    if kind == "zero":
+        return as_read(content, name)
+    return under_todays_names(content, name) if kind == "training" else content
 
 
 _LAUNCH = re.compile(r"accelerate(\.commands\.|\s+)launch")

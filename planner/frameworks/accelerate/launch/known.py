@@ -3,8 +3,12 @@
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from hardware.reading.yaml_text import parse_yaml
+from planner.errors import BadInputError
 
 VERSION = "1.15.0"
 """Release of accelerate that files are written for. [text]"""
@@ -56,6 +60,56 @@ class Keys(BaseModel):
     distributed: frozenset[str] = Field(alias="DistributedConfig")
     models: frozenset[str]
     split_models: frozenset[str]
+
+
+class Earlier(BaseModel):
+    """Arguments that earlier releases had, and today's have not.
+
+    Attributes:
+        source: Releases that the names are from. [text]
+        renamed: Name of today, by the earlier one. [text]
+        harmless: Arguments that change no layout, time or memory. [text]
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: str
+    renamed: dict[str, str]
+    harmless: frozenset[str]
+
+
+@cache
+def earlier() -> Earlier:
+    """Read the arguments of earlier releases. [-]."""
+    text = Path(__file__).with_name("earlier.yaml").read_text()
+    return Earlier.model_validate(parse_yaml(text))
+
+
+def under_todays_names(given: Mapping[str, Any], file: str) -> dict[str, Any]:
+    """Arguments under the names that today's releases have.
+
+    Args:
+        given: Values by argument. [-]
+        file: File that they are from, for the message. [text]
+
+    Returns:
+        Values by argument of today. [-]
+
+    Raises:
+        BadInputError: An argument stands under both names, with two values.
+    """
+    its: dict[str, Any] = {}
+    for name, value in given.items():
+        today = earlier().renamed.get(str(name), str(name))
+        if its.setdefault(today, value) != value:
+            raise BadInputError(
+                "is given twice, under its earlier name too",
+                file=file,
+                field=name,
+                value=value,
+                allowed=f"{today} alone",
+            )
+    return its
 
 
 @cache
@@ -132,5 +186,5 @@ def unknown_arguments(given: Mapping[str, object]) -> Iterator[str]:
     Yields:
         Names of arguments. [text]
     """
-    known = trainer_arguments()
+    known = trainer_arguments() | earlier().harmless
     yield from (str(name) for name in given if name not in known)

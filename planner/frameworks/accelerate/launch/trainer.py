@@ -6,6 +6,7 @@ from typing import Any
 
 from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.known import (
+    earlier,
     trainer_arguments,
     unknown_arguments,
 )
@@ -238,7 +239,8 @@ def options_of(
 
 def known_arguments() -> frozenset[str]:
     """Arguments of the trainers, and options of scripts. [-]."""
-    return trainer_arguments() | OF_SCRIPTS | UNPRICED
+    its = trainer_arguments() | OF_SCRIPTS | UNPRICED
+    return its | earlier().harmless | earlier().renamed.keys()
 
 
 def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from planner.frameworks.accelerate.launch.known import earlier
+
 VERSION = "0.9.5"
 """Release of LLaMA-Factory that files are written for. [text]"""
 TRANSFORMERS, ACCELERATE, PEFT, DEEPSPEED = "5.6.0", "1.11.0", "0.18.1", "0.18.4"
@@ -62,4 +64,5 @@ def unknown_arguments(given: Mapping[str, object]) -> Iterator[str]:
     Yields:
         Names of arguments. [text]
     """
-    yield from (str(name) for name in given if name not in arguments())
+    known = arguments() | earlier().harmless
+    yield from (str(name) for name in given if name not in known)

@@ -7,7 +7,11 @@ from typing import Any
 
 from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.files import Found, found, parsed, whole
-from planner.frameworks.accelerate.launch.known import keys
+from planner.frameworks.accelerate.launch.known import (
+    earlier,
+    keys,
+    under_todays_names,
+)
 from planner.frameworks.accelerate.launch.reader import reading_of
 from planner.frameworks.accelerate.launch.trainer import READ as OF_TRAINER
 from planner.frameworks.accelerate.llamafactory import projected
@@ -125,7 +129,7 @@ def read(files: Mapping[str, str]) -> Reading:
             allowed=f"YAML with one of {', '.join(sorted(MARKS))}",
         )
     own = parsed(files[name]) if name in files else {}
-    own = changed(own, command.given)
+    own = under_todays_names(changed(own, command.given), name)
     given = DEFAULTS | {OLDER.get(key, key): value for key, value in own.items()}
     rest = {n: text for n, text in files.items() if n != name}
     others = found(rest, command.launcher)
@@ -268,7 +272,8 @@ def _quantized(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ignored(given: Mapping[str, Any]) -> Iterator[str]:
-    harmless = arguments() - keys().training_arguments - READ - UNPRICED
+    known = arguments() | earlier().harmless
+    harmless = known - keys().training_arguments - READ - UNPRICED
     yield from (f"{name} {value}" for name, value in given.items() if name in harmless)
 
 

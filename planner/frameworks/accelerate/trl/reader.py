@@ -11,10 +11,17 @@ from planner.frameworks.accelerate.launch.files import (
     parsed,
     whole,
 )
-from planner.frameworks.accelerate.launch.known import TRL, keys, trainer_arguments
+from planner.frameworks.accelerate.launch.known import (
+    TRL,
+    earlier,
+    keys,
+    trainer_arguments,
+    under_todays_names,
+)
 from planner.frameworks.accelerate.launch.reader import reading_of
 from planner.frameworks.accelerate.launch.trainer import (
     LENGTHS,
+    NAMES_ONLY,
     adapters_of,
     refuse_quantised,
 )
@@ -27,6 +34,8 @@ MARKS = frozenset(
     {
         "accelerate_config",
         "beta",
+        "dataset_mixer",
+        "dataset_mixture",
         "dataset_name",
         "dataset_test_split",
         "dataset_train_split",
@@ -52,8 +61,6 @@ DEFAULTS: Mapping[str, Any] = {
 
 Adapters lie beside q_proj and v_proj in Llama, Mistral, Mixtral, Qwen and Gemma (peft
 0.21.2 utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING)."""
-OLDER = {"torch_dtype": "dtype"}
-"""Names of arguments before TRL 0.22, to today's. [text]"""
 LENGTH = 1024
 """max_length where the file has none. [token]"""
 RANK = 16
@@ -113,7 +120,7 @@ def read(files: Mapping[str, str]) -> Reading:
             file=", ".join(files),
             allowed=f"YAML with one of {', '.join(sorted(MARKS))}",
         )
-    own = _renamed(parsed(files[name]))
+    own = _given(parsed(files[name]), name)
     refuse_quantised(own, name)
     _refuse_wide({**DEFAULTS, **own}, name)
     others = found({n: text for n, text in files.items() if n != name})
@@ -129,9 +136,9 @@ def read(files: Mapping[str, str]) -> Reading:
     )
 
 
-def _renamed(given: Mapping[str, Any]) -> dict[str, Any]:
+def _given(given: Mapping[str, Any], file: str) -> dict[str, Any]:
     """Arguments under today's names; what is null has its default."""
-    named = {OLDER.get(name, name): value for name, value in given.items()}
+    named = under_todays_names(given, file)
     return {name: value for name, value in named.items() if value is not None}
 
 
@@ -149,7 +156,9 @@ def _script() -> frozenset[str]:
     """Arguments of the script beyond those of the trainers; env sets variables."""
     its = keys()
     own = its.of_weights | its.of_script | its.of_mixture
-    return own - trainer_arguments() | {"accelerate_config", "env", "config"}
+    older = earlier().harmless | NAMES_ONLY
+    its_own = (own | older) - trainer_arguments()
+    return its_own | {"accelerate_config", "env", "config"}
 
 
 def _refuse_wide(given: Mapping[str, Any], name: str) -> None:
