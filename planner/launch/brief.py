@@ -226,6 +226,7 @@ class Reading:
             shares them. [-]
         shares_batch: Setting of a global batch that DeepSpeed shares out over the
             replicas; empty where another tool does. [text]
+        on_one_rank: Fields of a layout that a run of one rank has in place. [-]
     """
 
     target: str
@@ -242,6 +243,7 @@ class Reading:
     named: str = ""
     copies: Copies | None = None
     shares_batch: str = ""
+    on_one_rank: Mapping[str, object] = field(default_factory=dict)
 
     def layout_on(self, cluster: Cluster) -> Mapping[str, object]:
         """Fields of a layout that the files fix on a cluster.
@@ -250,18 +252,20 @@ class Reading:
             cluster: The cluster of the run. [-]
 
         Returns:
-            Values by field; the shard group too, where the files count copies, and
-            the shares of a batch that DeepSpeed shares out. [-]
+            Values by field; those of one rank where the run has one, the shard group
+            too, where the files count copies, and the shares of a batch that DeepSpeed
+            shares out. [-]
 
         Raises:
             BadInputError: The ranks do not divide into copies, or the batch does not.
         """
-        found = dict(self.layout)
+        found, ranks = dict(self.layout), self.gpus or cluster.gpus
+        if ranks == 1:
+            found |= self.on_one_rank
         if self.copies is not None:
             group = shard_group(self.copies, self.layout, cluster, self.gpus)
             found["dp_shard"] = group
         total = self.training.get("global_batch")
         if self.shares_batch and isinstance(total, int):
-            ranks = self.gpus or cluster.gpus
             found |= shared_out(self.layout, total, self.shares_batch, ranks)
         return found

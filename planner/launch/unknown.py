@@ -81,8 +81,19 @@ def _refusal(left: Sequence[Unknown]) -> BadInputError:
         file=first.place,
         field=first.name,
         value=first.value,
-        allowed=f"--ignore {first.name}, to price the job without it",
+        allowed=_settled_by(left),
     )
+
+
+def _settled_by(left: Sequence[Unknown]) -> str:
+    """Words of a command line that settle what is left. [text]."""
+    said = ["the number of ranks (--on 8xh100)"] if any(i.ranks for i in left) else []
+    names = dict.fromkeys(each.name for each in left if not each.ranks)
+    if names:
+        aside = " ".join(f"--ignore {name}" for name in names)
+        them = "it" if len(names) == 1 else "them"
+        said.append(f"{aside}, to price the job without {them}")
+    return "; ".join(said)
 
 
 def placed(files: Mapping[str, str], name: str) -> str:

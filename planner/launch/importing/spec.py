@@ -154,7 +154,7 @@ def _batch(fields: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
 
 def _shards(fields: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
     """Layout with what the ranks of the run leave: shard group, shares of a batch."""
-    settled = reading.copies or reading.shares_batch
+    settled = reading.copies or reading.shares_batch or reading.on_one_rank
     if not settled or not fields.get("cluster"):
         return {}
     return {"layout": dict(reading.layout_on(_cluster(fields["cluster"])))}

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict
 
 VERSION = "0.19.0"
 """Release of axolotl that files are written for. [text]"""
+OLDER = frozenset({"limit_all_gathers", "sharding_strategy"})
+"""Keys of fsdp_config before FSDP 2, which later releases pass on. [text]"""
 FILE = Path(__file__).with_name(f"arguments-{VERSION}.json")
 
 
@@ -52,5 +54,5 @@ def unknown_keys(given: Mapping[str, object]) -> Iterator[str]:
     yield from (str(k) for k in given if k not in its.axolotl | its.liger)
     block = given.get("fsdp_config")
     for key in block if isinstance(block, Mapping) else ():
-        if not {str(key), str(key).removeprefix("fsdp_")} & its.fsdp:
+        if not {str(key), str(key).removeprefix("fsdp_")} & (its.fsdp | OLDER):
             yield f"fsdp_config.{key}"

@@ -103,6 +103,7 @@ def read(files: Mapping[str, str]) -> Reading:
         unknown=tuple(_unknown(its)),
         sizes=sizes_of(its.model, HUGGING_FACE, file="config.json"),
         per_replica=layout["micro_batch"] * layout["grad_accum"],
+        on_one_rank={} if _says_recipe(its) else {"zero_stage": 0},
         named=PRESETS.get(_builder(its.given), ""),
     )
 
@@ -130,20 +131,20 @@ def _builder(given: Mapping[str, Any]) -> str:
     return match[1] if match else ""
 
 
-def _sharded(its: _Files) -> bool:
-    stated = any(name in its.given for name in OF_SHARDS)
-    return its.recipe.endswith("_distributed") or (not its.recipe and stated)
+def _says_recipe(its: _Files) -> bool:
+    return bool(its.recipe) or any(name in its.given for name in OF_SHARDS)
 
 
 def _layout(its: _Files) -> dict[str, Any]:
     given = its.given
     after = true(given, "fsdp_reshard_after_forward", absent=True)
+    sharded = not its.recipe.endswith("_single_device")
     layout: dict[str, Any] = {
         "pp": 1,
         "ep": 1,
         "tp": whole(given, "tensor_parallel_dim", its.name),
         "cp": 1,
-        "zero_stage": (3 if after else 2) if _sharded(its) else 0,
+        "zero_stage": (3 if after else 2) if sharded else 0,
         "micro_batch": whole(given, "batch_size", its.name),
         "grad_accum": whole(given, "gradient_accumulation_steps", its.name),
     }
@@ -245,5 +246,6 @@ def _unknown(its: _Files) -> Iterator[Unknown]:
     for key in ("use_dora", "apply_lora_to_output"):
         if true(block(given, "model"), key):
             yield Unknown(f"model.{key}", "true", CHANGES)
-    if not its.recipe and not _sharded(its):
-        yield Unknown("recipe", why="is named by no file (the script with tune run)")
+    if not _says_recipe(its):
+        why = "is named by no file: one rank has one of its own, several shard"
+        yield Unknown("recipe", why=why, ranks=True)

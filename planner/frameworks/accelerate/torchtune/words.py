@@ -28,11 +28,13 @@ HARMLESS = frozenset(
     {
         "base_model",
         "base_model_path",
+        "batch_size_val",
         "checkpoint_dir",
         "checkpointer",
         "clip_grad_norm",
         "collate_fn",
         "cudnn_deterministic_mode",
+        "dataset_val",
         "device",
         "enable_async_checkpointing",
         "epochs",
@@ -47,6 +49,7 @@ HARMLESS = frozenset(
         "profiler",
         "ref_checkpointer",
         "resume_from_checkpoint",
+        "run_val_every_n_steps",
         "save_adapter_weights_only",
         "seed",
         "shuffle",
@@ -54,7 +57,7 @@ HARMLESS = frozenset(
 )
 """Settings that change no layout, time or memory of a step. [text]
 
-Source: torchtune 0.6.1 recipes/, every read of cfg."""
+Source: torchtune 0.6.1 and main of 2025-08 recipes/, every read of cfg."""
 PRESETS = {
     "llama2_7b": "llama-2-7b",
     "llama2_13b": "llama-2-13b",

@@ -1,11 +1,15 @@
 """Parse trees of bash, by tree-sitter's grammar of the language."""
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
+
+_NO_NEXT_LINE = re.compile(r"((?<!\\)(?:\\\\)*)\\\n\Z")
+"""A last line that goes on, which the grammar does not know. [text]"""
 
 
 @cache
@@ -22,7 +26,7 @@ def tree_of(text: str) -> Node:
     Returns:
         The root; its parts that are no bash have the type ERROR. [-]
     """
-    source = text.replace("\r\n", "\n").encode()
+    source = _NO_NEXT_LINE.sub(r"\1\n", text.replace("\r\n", "\n")).encode()
     while True:
         root = _parser().parse(source).root_node
         ends = sorted(_run_on(root), reverse=True)

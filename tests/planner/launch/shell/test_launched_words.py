@@ -45,6 +45,7 @@ def words(text: str, **variables: str) -> list[str]:
         ('[ -z "$X" ] && echo usage && exit 1\ntorchrun --x $X', None),
         ('X=${X:-}\n[ -n "$X" ] || exit 1\ntorchrun --x $X', None),
         ('torchrun t.py "$@"', ["torchrun", "t.py"]),
+        ("torchrun t.py \\\n  --a 1 \\\n", ["torchrun", "t.py", "--a", "1"]),
         ("source env/bin/activate\ntorchrun t.py", ["torchrun", "t.py"]),
     ],
 )

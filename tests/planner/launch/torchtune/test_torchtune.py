@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import yaml
 from accelerate_plans import MODEL, drawn_plans, filed, jobs, plan_of
+from typer.testing import CliRunner
 
+from planner.cli.app import app
 from planner.errors import BadInputError, UnsupportedPlanError
 from planner.frameworks.accelerate.torchtune.gaps import gaps
 from planner.frameworks.accelerate.torchtune.known import family_of
@@ -230,11 +232,23 @@ def test_a_public_file_is_read() -> None:
     assert fields["model"] == "llama-3.1-8b"
 
 
-def test_the_recipe_of_a_file_alone_is_one_of_a_single_device_and_that_is_told() -> (
-    None
-):
-    reading = read({"a.yaml": PUBLIC})
-    assert reading.unknown[-1].name == "recipe"
+@pytest.mark.parametrize(("on", "stage"), [("1xh100", 0), ("8xh100", 3)])
+def test_the_recipe_of_a_file_alone_follows_from_the_ranks(
+    on: str, stage: int, tmp_path: Path
+) -> None:
+    """torchtune has recipes for one GPU, and others that shard; none copies states."""
+    file, out = tmp_path / "a.yaml", tmp_path / "job.yaml"
+    file.write_text(PUBLIC)
+    words = ["import", str(file), "--ignore", "loss", "--out", str(out)]
+    alone = CliRunner().invoke(app, words)
+    assert alone.exit_code == 2
+    assert "recipe: is named by no file" in alone.output
+    assert "the number of ranks" in alone.output
+    assert CliRunner().invoke(app, [*words, "--on", on]).exit_code == 0
+    assert yaml.safe_load(out.read_text())["layout"]["zero_stage"] == stage
+
+
+def test_what_only_recipes_with_shards_have_says_the_recipe() -> None:
     other = LAUNCH.replace("single_device", "distributed")
     assert read({"a.yaml": PUBLIC, "go.sh": other}).layout["zero_stage"] == 3
     sharded = PUBLIC + "fsdp_reshard_after_forward: False\n"

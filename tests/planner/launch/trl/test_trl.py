@@ -214,7 +214,6 @@ def test_batches_that_are_not_packed_are_padded_to_their_longest() -> None:
     [
         ("lora_target_parameters: [experts]", "lora_target_parameters"),
         ("lora_rank: 8", "lora_rank: no argument"),
-        ("max_seq_length: 512", "TRL has max_length"),
         ("attn_implementation: flex_attention", "is not priced"),
         ("loss_type: dft", "loss_type"),
     ],
