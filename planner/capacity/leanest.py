@@ -332,7 +332,7 @@ def resized(workload: Pricing, nodes: int, per_node: int) -> Pricing:
 def _states_floor(workload: Pricing) -> int:
     """Fewest GPUs whose memory holds the states, divided evenly. [1]."""
     zero = max(workload.framework.limits.zero_stages)
-    row = (1, 0, 1, 1, 0, 1, 1, 1, 1, zero, 1, 1, 0)
+    row = (1, 0, 1, 1, 0, 1, 1, 1, 1, zero, 1, 1, 1, 0)
     meshes = Meshes.from_rows([row])
     menu = workload.framework.limits.recompute[:1]
     table = fill_table(workload, meshes, menu, timed=False)

@@ -44,6 +44,7 @@ class Meshes:
     dp: Ints
     dp_shard: Ints
     zero: Ints
+    hpz: Ints
     micro_batch: Ints
     micro_batches: Ints
     order: Ints
@@ -102,6 +103,7 @@ class Meshes:
             layout.dp,
             layout.dp_shard,
             layout.zero_stage,
+            layout.hpz,
             layout.micro_batch,
             layout.grad_accum,
             ORDERS.index(layout.order),
@@ -304,6 +306,11 @@ def shard_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
     """Groups over which dense states are divided: context, then data."""
     outer = meshes.dp_shard // meshes.cp
     return groups(topology, meshes, (meshes.cp, meshes.tp), (outer, meshes.dp_stride))
+
+
+def copy_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:
+    """Groups of neighbouring ranks that divide a second copy of the weights."""
+    return groups(topology, meshes, (meshes.hpz, meshes.tp))
 
 
 def replica_groups(topology: ClusterTopology, meshes: Meshes) -> Groups:

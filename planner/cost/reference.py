@@ -28,6 +28,7 @@ def with_reference(workload: Workload, forward: Parts) -> Parts:
 
     A reference under ZeRO-3 is sharded too, so that its gathers come again. Adapters
     that are off are counted as if they were on: under a hundredth of a pass.
+    Leaves out that a second copy of the reference's weights lasts over steps.
 
     Args:
         workload: The job.

@@ -62,6 +62,7 @@ def layout_of(
         dp=at["dp"],
         dp_shard=at["dp_shard"],
         zero_stage=at["zero"],
+        hpz=at["hpz"],
         micro_batch=at["micro_batch"],
         grad_accum=at["micro_batches"],
         schedule=cast("Schedule", schedule),

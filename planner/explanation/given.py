@@ -108,6 +108,8 @@ def differences(given: Layout, best: Layout) -> dict[str, str]:
     shards = _shard(given), _shard(best)
     if shards != (None, None) and given.dp_shard != best.dp_shard:
         found["dp_shard"] = f"dp_shard {given.dp_shard} -> {best.dp_shard}"
+    if given.hpz != best.hpz:
+        found["hpz"] = f"hpz {given.hpz} -> {best.hpz}"
     if _schedule(given) != _schedule(best):
         found["schedule"] = f"schedule {given.schedule} -> {best.schedule}"
     if given.offload != best.offload:
@@ -152,6 +154,7 @@ def changed(given: Layout, best: Layout, chosen: Collection[str]) -> PartialLayo
             of = source[axis.under]
             fields[axis.name] = axis.of(of) if axis.matters(of) else axis.default
     fields["dp_shard"] = _shard(best if "dp_shard" in chosen else given)
+    fields["hpz"] = (best if "hpz" in chosen else given).hpz
     fields["schedule"] = _schedule(best if "schedule" in chosen else given)
     fields["offload"] = (best if "offload" in chosen else given).offload
     fields["comm_dtype"] = (best if "comm_dtype" in chosen else given).comm_dtype

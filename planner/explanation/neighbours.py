@@ -61,6 +61,8 @@ def moved(layout: Layout, **changes: object) -> PartialLayout:
         fields["schedule"] = layout.schedule
     if layout.dp_shard != layout.dp * layout.cp:
         fields["dp_shard"] = layout.dp_shard
+    if changes.get("zero_stage", layout.zero_stage) == layout.zero_stage:
+        fields["hpz"] = layout.hpz
     fields["pools"] = _pools(layout, changes.get("pp", layout.pp))
     return PartialLayout.model_validate(fields | changes)
 
@@ -112,7 +114,7 @@ def _moves(workload: Workload, layout: Layout) -> Iterator[Move]:
     for axis in _axes(workload, layout):
         own = getattr(layout, axis)
         for value in (2 * own, own // 2):
-            most = layout.dp * layout.cp if axis == "dp_shard" else value
+            most = layout.dp * layout.cp if AXIS[axis].group == "data" else value
             if 0 < value <= most:
                 yield Move(axis, value, own)
     for zero in workload.framework.limits.zero_stages:
@@ -133,6 +135,8 @@ def _axes(workload: Workload, layout: Layout) -> Iterator[str]:
         yield "vpp"
     if workload.framework.limits.hybrid_sharding and layout.zero_stage:
         yield "dp_shard"
+    if layout.hpz > 1:
+        yield "hpz"
     yield "micro_batch"
 
 

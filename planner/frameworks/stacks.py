@@ -54,6 +54,8 @@ class StackLimits(BaseModel):
     """True where Ulysses may use more ranks than there are key heads."""
     hybrid_sharding: bool | None = None
     """True where shard groups may be smaller than the data ranks."""
+    hpz: bool | None = None
+    """True where the weights may have a second copy in groups of ranks at ZeRO 3."""
     shards_need_ranks: bool | None = None
     """True where ZeRO 2 and 3 need more than one rank that shares the states."""
     split_replicas_need_shards: bool | None = None

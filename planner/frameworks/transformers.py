@@ -268,25 +268,6 @@ def attention_lacks(asked: Asked, room: str) -> Iterator[Lack]:
         yield Lack("no such attention", "spec.stack.attention", priced, allowed)
 
 
-def group_lacks() -> Iterator[Lack]:
-    """Shard groups of one rank, which DeepSpeed reads as no groups.
-
-    Yields:
-        One record.
-
-    References:
-        deepspeed/runtime/zero/config.py: zero_hpz_partition_size is 1 by default.
-    """
-    yield Lack(
-        "zero_hpz_partition_size 1 is no shard group",
-        "layout.dp_shard",
-        allowed="2 or more",
-        when=lambda its: (
-            (its.zero_stage == 3) & (its.dp_shard == 1) & (its.dp * its.cp > 1)
-        ),
-    )
-
-
 def sharing_lacks(asked: Asked, most: int) -> Iterator[Lack]:
     """ZeRO stages that cannot hold weights which several layers share.
 

@@ -91,7 +91,7 @@ def thin(workload: Pricing, free: str = "") -> Pricing:
     An axis that the user leaves open is fixed at a value that is legal where any
     value is. A micro-batch has one sequence, or pair: whole groups of micro-batches
     stay whole with more of them. The rank order is the first, which asks nothing of
-    the experts.
+    the experts. Weights have no second copy.
     Shard groups span all replicas: every framework with sharding has them, and hosts
     hold least. So a space is empty where the thin space is empty. The degrees of the
     other axes do not change.
@@ -107,6 +107,7 @@ def thin(workload: Pricing, free: str = "") -> Pricing:
     fixed: dict[str, object] = {
         "micro_batch": workload.training.together,
         "order": limits.orders[0],
+        "hpz": 1,
     }
     open_ones = {
         axis: value

@@ -36,7 +36,7 @@ class Found:
 def degrees(meshes: Meshes, row: int, menu: int) -> tuple[int, ...]:
     """Key that tells plans apart in a list of the best.
 
-    Rank order, shard group and chunk count are variants of a plan.
+    Rank order, shard group, second copy and chunk count are variants of a plan.
 
     Args:
         meshes: Meshes of the space.
@@ -62,7 +62,7 @@ def layout_fields(space: Space, candidate: int) -> tuple[int, ...]:
     """
     m, row = space.meshes, space.mesh[candidate]
     widths = (m.tp, m.sp, m.pp, m.cp, m.cp_kind, m.ep, m.etp, m.dp)
-    columns = (*widths, m.dp_shard, m.zero, m.micro_batch, m.order)
+    columns = (*widths, m.dp_shard, m.zero, m.hpz, m.micro_batch, m.order)
     inner = space.vpp, space.schedules, space.menu
     chosen = (int(column[candidate]) for column in inner)
     return (*(int(column[row]) for column in columns), *chosen)

@@ -98,6 +98,7 @@ class SearchSpec(BaseModel):
     dp_shard: IntLimit = None
     micro_batch: IntLimit = None
     zero_stage: IntLimit = None
+    hpz: IntLimit = None
     sp: bool | None = None
     schedule: TextLimit = None
     order: TextLimit = None

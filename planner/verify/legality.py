@@ -137,6 +137,15 @@ def _sharding(workload: Workload, layout: Layout) -> Sentences:
         yield f"{workload.framework.name} shards over all {ranks} ranks, not {shard}"
 
 
+def _second_copy(_: Workload, layout: Layout) -> Sentences:
+    """A second copy of the weights is ZeRO 3's, in equal groups of data ranks."""
+    hpz, ranks, zero = layout.hpz, layout.dp * layout.cp, layout.zero_stage
+    if ranks % hpz:
+        yield f"hpz {hpz} does not divide dp * cp = {ranks}"
+    if hpz > 1 and zero != 3:
+        yield f"hpz {hpz} copies the weights that ZeRO 3 shards, not ZeRO {zero}'s"
+
+
 def _whole_replicas(workload: Workload, layout: Layout) -> Sentences:
     """Shard groups and split replicas have the ranks that the framework demands."""
     limits, zero = workload.framework.limits, layout.zero_stage
@@ -169,6 +178,7 @@ def _framework(workload: Workload, layout: Layout) -> Sentences:
         ("ep", limits.expert_parallel),
         ("pp", limits.pipeline),
         ("cp", limits.context_parallel),
+        ("hpz", limits.hpz),
     ):
         if not has:
             choices.append((name, getattr(layout, name), (1,)))
@@ -185,18 +195,17 @@ def _together(workload: Workload, layout: Layout) -> Sentences:
     """Choices that the framework supports only apart are not made together."""
     its, offload = layout, layout.offload
     moved = (offload.optimizer, offload.parameters, offload.gradients)
-    hybrid = its.zero_stage > 0 and its.dp_shard < its.dp * its.cp
     given = {
         "tp": its.tp > 1,
         "pp": its.pp > 1,
         "cp": its.cp > 1,
         "ep": its.ep > 1,
         f"ZeRO {its.zero_stage}": True,
-        "hybrid sharding": hybrid,
+        "hpz": its.hpz > 1,
         "offload": any((*moved, offload.activations)),
     }
-    shown = {"hybrid sharding": f"dp_shard {its.dp_shard}"}
-    shown |= {axis: f"{axis} {getattr(its, axis)}" for axis in ("tp", "pp", "cp", "ep")}
+    axes = ("tp", "pp", "cp", "ep", "hpz")
+    shown = {axis: f"{axis} {getattr(its, axis)}" for axis in axes}
     shown |= {f"ZeRO {its.zero_stage}": f"zero_stage {its.zero_stage}"}
     for one, other in workload.framework.limits.apart:
         if given.get(one) and given.get(other):
@@ -349,6 +358,7 @@ RULES: tuple[Callable[[Workload, Layout], Sentences], ...] = (
     _scans,
     _batch,
     _sharding,
+    _second_copy,
     _whole_replicas,
     _framework,
     _together,

@@ -148,6 +148,11 @@ def _axes(
     yield "shard", shards, axes.shard_groups(topology, meshes)
     replicas = members_of(dense, {"replica"})
     yield "replica", replicas, axes.replica_groups(topology, meshes)
+    if layout.hpz > 1:
+        # DeepSpeed counts these groups off from the ranks of the whole world.
+        near = [("copy", layout.hpz), ("others", layout.gpus // layout.hpz)]
+        members = members_of(near, {"copy"})
+        yield "copy", members, axes.copy_groups(topology, meshes)
     if not workload.model.expert_parameters:
         return
     experts = expert_axes(layout)

@@ -13,7 +13,12 @@ from planner.cost.memory.activations import saved_bytes, transient_bytes
 from planner.cost.memory.buffers import head_buffers, root_bytes, working_bytes
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.network.collectives import all_gather_time, send_time
-from planner.cost.parameters.data_groups import DataGroups, gather_time, scatter_time
+from planner.cost.parameters.data_groups import (
+    DataGroups,
+    gather_time,
+    regather_time,
+    scatter_time,
+)
 from planner.cost.parameters.rank_parameters import (
     Owned,
     embedding_owned,
@@ -217,8 +222,10 @@ class Prices:
         Compute f and transfer g overlap: ``max(f, g) + kappa min(f, g)``. Copies out
         of and into the buffer of a collective are added, and what runs alone.
         """
-        gather, passes = one(gather_time(self.data, owned)), float(owned.passes_back)
-        again, scatter = passes * gather, one(scatter_time(self.data, owned))
+        gathered = gather_time(self.data, owned)
+        first, later = one(gathered), one(regather_time(self.data, owned, gathered))
+        passes, scatter = float(owned.passes_back), one(scatter_time(self.data, owned))
+        again = passes * later
         takes = (self.workload.takes(name, self.meshes).item() for name in BESIDE)
         gathers, reduces = map(float, takes)
         there, back = map(one, buffer_copies(self.data, owned))
@@ -229,10 +236,16 @@ class Prices:
             kappa = contention(self.data, owned, time, gathers=read, reduces=reduced)
             return max(own, moved) + one(kappa) * min(own, moved)
 
-        ahead = beside(forward, gathers * gather, gathers, 0.0)
+        def ahead(moved: float) -> float:
+            own = beside(forward, gathers * moved, gathers, 0.0)
+            return own + (1 - gathers) * moved
+
+        # The first micro-batch of a step gathers from all ranks, others from a copy.
+        accum = self.layout.grad_accum
+        mean = ahead(later) + (ahead(first) - ahead(later)) / accum
         both = gathers * again + reduces * scatter
         behind = beside(backward, both, gathers * passes, reduces)
-        return ahead + (1 - gathers) * gather + there, behind + alone + back
+        return mean + there, behind + alone + back
 
     def _transfers(self, owned: Owned) -> tuple[float, float]:
         """All-gather and reduce-scatter outside the passes; ZeRO-0 gathers nothing."""

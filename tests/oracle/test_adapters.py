@@ -15,7 +15,7 @@ peft = pytest.importorskip("peft")
 pytestmark = pytest.mark.oracle
 
 MODELS = ("llama-3.1-8b", "qwen2.5-7b")
-ONE = Meshes.from_rows([(1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 0)])
+ONE = Meshes.from_rows([(1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 0)])
 
 
 def ours(model: dict[str, Any], lora: dict[str, Any]) -> float:

@@ -30,7 +30,7 @@ class _OneRow(CostTable):
 
 def one_row_table(costs: StageCosts) -> tuple[CostTable, Space]:
     """A table and a space that hold one inner problem and nothing else."""
-    row = (1, 0, costs.pp, 1, 1, 1, 1, 1, 1, 0, 1, costs.micro_batches, 0)
+    row = (1, 0, costs.pp, 1, 1, 1, 1, 1, 1, 0, 1, 1, costs.micro_batches, 0)
     columns = [
         np.array([[[cell] for cell in getattr(k, name)] for k in costs.layers])
         for name in ("forward", "backward", "saved", "transient")

@@ -6,7 +6,7 @@ from hardware.graph.topology import ClusterTopology
 from planner.cost.meshes import Groups, Ints, Meshes, groups
 
 FIELDS = ("tp", "sp", "pp", "cp", "cp_kind", "ep", "etp", "dp", "dp_shard")
-BATCH = ("zero", "micro_batch", "micro_batches", "order")
+BATCH = ("zero", "hpz", "micro_batch", "micro_batches", "order")
 
 
 def groups_on(topology: ClusterTopology, size: Ints, stride: Ints) -> Groups:

@@ -84,6 +84,7 @@ def _communicators(
     yield tied, lambda: collective_bytes(kept, arch, _ends(workload, meshes))
     yield meshes.dp * meshes.cp > 1, of(axes.shard_groups)
     yield meshes.dp_shard < meshes.dp * meshes.cp, of(axes.replica_groups)
+    yield meshes.hpz > 1, of(axes.copy_groups)
     if workload.model.expert_parameters:
         yield (
             meshes.ep > 1,

@@ -1,6 +1,6 @@
 """Groups of data parallelism, and the time of what they gather and reduce."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,6 +25,7 @@ class DataGroups:
     shard: Groups
     replica: Groups
     expert: Groups
+    copy: Groups
     timed: bool = True
     """True where times are wanted; else times are zero, and memory is as it is."""
 
@@ -48,11 +49,21 @@ class DataGroups:
             axes.shard_groups(topology, meshes),
             axes.replica_groups(topology, meshes),
             axes.expert_data_groups(topology, meshes),
+            axes.copy_groups(topology, meshes),
         )
+
+    @property
+    def near(self) -> "DataGroups":
+        """The groups with which a second copy of the weights is gathered."""
+        meshes = replace(self.meshes, dp_shard=self.meshes.hpz)
+        return replace(self, meshes=meshes, shard=self.copy, expert=self.copy)
 
 
 def gather_time(data: DataGroups, owned: Owned) -> Floats:
-    """Time to gather one unit's parameters from their shards.
+    """Time to gather one unit's parameters from their shards, once a step.
+
+    With a second copy of the weights only what trains comes from all ranks: the copy
+    of frozen weights lasts.
 
     Args:
         data: Groups and rates.
@@ -60,20 +71,60 @@ def gather_time(data: DataGroups, owned: Owned) -> Floats:
 
     Returns:
         Time. [s], shape (meshes,)
+
+    References:
+        deepspeed/runtime/zero/stage3.py, invalidate_secondary_tensor.
     """
+    sharded, copied = data.meshes.zero == 3, data.meshes.hpz > 1
+    frozen = tuple(np.where(sharded, each, 0.0) for each in owned.packed)
+    trained = owned.dense, owned.expert
+    both = trained[0] + frozen[0], trained[1] + frozen[1]
+    time = _turns(data, owned) + _gathered(data, owned, *both)
+    if not copied.any():
+        return time
+    apart = _gathered(data, owned, *trained) + _gathered(data.near, owned, *frozen)
+    return np.where(copied, apart, time)
+
+
+def regather_time(data: DataGroups, owned: Owned, first: Floats) -> Floats:
+    """Time to gather one unit's parameters again in a step.
+
+    A second copy of the weights, which a rank keeps its part of when it first drops
+    them, is gathered among the neighbours that share the copy, until the optimizer
+    changes the weights.
+
+    Args:
+        data: Groups and rates.
+        owned: Parameters of the unit on a rank.
+        first: Time of the first gather. [s], shape (meshes,)
+
+    Returns:
+        Time, as of the first without a copy. [s], shape (meshes,)
+
+    References:
+        Wang et al. 2023, arXiv 2306.10209 (ZeRO++), section 3.2;
+        deepspeed/runtime/zero/partition_parameters.py, all_gather_coalesced.
+
+    Leaves out the time to write the copy.
+    """
+    copied = data.meshes.hpz > 1
+    if not copied.any():
+        return first
+    frozen, frozen_expert = owned.packed
+    held = owned.dense + frozen, owned.expert + frozen_expert
+    return np.where(copied, _gathered(data.near, owned, *held), first)
+
+
+def _gathered(data: DataGroups, owned: Owned, dense: Floats, expert: Floats) -> Floats:
+    """Time to gather some parameters of a unit, fetched from the host if need be."""
     workload, meshes = data.workload, data.meshes
     width = gather_width(workload, linears=owned.matrices)
-    sharded = meshes.zero == 3
-    turns = _turns(data, owned)
-    frozen, frozen_expert = owned.packed
-    held = owned.dense + np.where(sharded, frozen, 0.0)
-    held_expert = owned.expert + np.where(sharded, frozen_expert, 0.0)
-    dense = _bucketed(data, held, width, data.shard)
-    time = turns + dense + _bucketed(data, held_expert, width, data.expert)
+    time = _bucketed(data, dense, width, data.shard)
+    time = time + _bucketed(data, expert, width, data.expert)
     if not workload.offload.parameters:
         return time
-    shards = held / meshes.dp_shard + held_expert / meshes.expert_shard
-    return time + np.where(sharded, fetch_time(workload, shards), 0.0)
+    shards = dense / meshes.dp_shard + expert / meshes.expert_shard
+    return time + np.where(meshes.zero == 3, fetch_time(workload, shards), 0.0)
 
 
 def scatter_time(data: DataGroups, owned: Owned) -> Floats:

@@ -1,6 +1,6 @@
 """Bytes of the states of parameters, and the time of their update."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -74,19 +74,36 @@ def state_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> States:
             lasting = ~appears_late(workload, meshes)
             whole, divided = lasting * whole, lasting * divided
             whole = whole + _replica_buckets(workload, meshes)
-        parts.append(
-            shares[name]
-            * (
-                owned.dense * (whole + divided / meshes.dp_shard)
-                + owned.expert * (whole + divided / meshes.expert_shard)
-            )
-        )
+        parts.append(shares[name] * _spread(owned, meshes, whole, divided))
     weights, gradients, optimizer = parts
     held = shares["weights"] * held_bytes(workload, owned, meshes)
     held = held + _whole_scales(owned, meshes, shares["weights"])
     moments = shares["moments"] * rank_moments(workload, owned, meshes)
     held = held + reference_bytes(workload, owned, meshes)
+    held = held + _copy_bytes(workload, owned, meshes, shares["weights"])
     return States(weights + held, gradients, optimizer + moments)
+
+
+def _spread(owned: Owned, meshes: Meshes, whole: Floats, divided: Floats) -> Floats:
+    """Bytes of what a rank holds whole and in shards of every trained parameter."""
+    dense = owned.dense * (whole + divided / meshes.dp_shard)
+    return dense + owned.expert * (whole + divided / meshes.expert_shard)
+
+
+def _copy_bytes(
+    workload: Pricing, owned: Owned, meshes: Meshes, here: Floats | float
+) -> Floats:
+    """Bytes of a second copy of the weights, and a reference's: ``w P / h``.
+
+    Source: deepspeed/runtime/zero/partition_parameters.py, _partition_param_sec: as
+    the shards are kept, frozen weights too, beside the shards that are offloaded.
+    """
+    near = replace(meshes, dp_shard=meshes.hpz)
+    divided = _by_stage(workload, meshes, "sharded_weights")
+    own = _spread(owned, near, np.zeros(len(meshes)), divided)
+    own = here * (own + held_bytes(workload, owned, near))
+    copied = own + reference_bytes(workload, owned, near)
+    return np.where(meshes.hpz > 1, copied, 0.0)
 
 
 def reference_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
@@ -151,9 +168,7 @@ def late_gradients(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     divided = _by_stage(workload, meshes, "sharded_gradients")
     late = appears_late(workload, meshes)
     kept = late & (not workload.training.optimizer_in_backward)
-    each = owned.dense * (whole + divided / meshes.dp_shard)
-    each = each + owned.expert * (whole + divided / meshes.expert_shard)
-    return np.where(kept, each, 0.0)
+    return np.where(kept, _spread(owned, meshes, whole, divided), 0.0)
 
 
 def _replica_buckets(workload: Pricing, meshes: Meshes) -> Floats:

@@ -7,7 +7,12 @@ from planner.cost.kernels import ELEMENT
 from planner.cost.memory.tokens import sequence_split
 from planner.cost.meshes import Floats, Ints, Meshes
 from planner.cost.network import collectives as wire
-from planner.cost.parameters.data_groups import DataGroups, gather_time, scatter_time
+from planner.cost.parameters.data_groups import (
+    DataGroups,
+    gather_time,
+    regather_time,
+    scatter_time,
+)
 from planner.cost.parameters.rank_parameters import Owned
 from planner.cost.pricing import Pricing
 from planner.cost.streaming import stream_rate
@@ -25,7 +30,9 @@ def sharded_parts(
 
     Gathered parameters arrive in one buffer and are copied into place on the compute
     stream, gradients into their buffer. That time, ``c P / (eta W)``, hides behind
-    nothing, and no more does a collective of a stack that runs it alone.
+    nothing, and no more does a collective of a stack that runs it alone. A forward is
+    the mean over the micro-batches of a step, of which the first gathers from all
+    ranks.
 
     Args:
         data: Data-parallel groups.
@@ -40,7 +47,7 @@ def sharded_parts(
     if not sharded.any():
         return forward, backward
     gather, scatter = gather_time(data, owned), scatter_time(data, owned)
-    again = gather * owned.passes_back
+    again = regather_time(data, owned, gather)
     there, back = buffer_copies(data, owned)
     gathers, reduces = (
         data.workload.takes(name, data.meshes).astype(np.float64) for name in BESIDE
@@ -50,10 +57,17 @@ def sharded_parts(
         excess = np.maximum(hidden - beside, 0.0) + kappa * np.minimum(hidden, beside)
         return moved - hidden + excess
 
-    ahead, behind = gathers * gather, gathers * again + reduces * scatter
-    kappa = contention(data, owned, ahead, gathers=gathers, reduces=0.0)
-    once = there + shown(gather, ahead, forward.total, kappa)
-    passes = gathers * owned.passes_back
+    def ahead(moved: Floats) -> Floats:
+        hidden = gathers * moved
+        kappa = contention(data, owned, hidden, gathers=gathers, reduces=0.0)
+        return there + shown(moved, hidden, forward.total, kappa)
+
+    once = ahead(gather)
+    if again is not gather:
+        later = ahead(again)
+        once = later + (once - later) / data.meshes.micro_batches
+    again = again * owned.passes_back
+    behind, passes = gathers * again + reduces * scatter, gathers * owned.passes_back
     kappa = contention(data, owned, behind, gathers=passes, reduces=reduces)
     both = back + shown(again + scatter, behind, backward.total, kappa)
     return (

@@ -23,7 +23,7 @@ LIMITS = Limits(
     shards_need_ranks=True,
     split_replicas_need_shards=True,
     offload=frozenset({"parameters+gradients+optimizer", "activations"}),
-    apart=(("tp", "cp"),),
+    apart=(("tp", "cp"), ("tp", "hpz")),
     source="accelerate 1.15 parallelism_config.py (axes dp_replicate, dp_shard, cp, "
     "tp; no pipeline and no expert axis; tp and cp with replicas only over shards, "
     "FSDP2 needs dp_shard or cp, cp needs FSDP2) and utils/dataclasses.py: "
@@ -32,7 +32,8 @@ LIMITS = Limits(
     "training_args.py: gradient_checkpointing is on or off for all blocks. "
     "Megatron's sequence parallelism has no key there. Tensor ranks are those of "
     "transformers' DistributedConfig, which has no context ranks, and DeepSpeed's "
-    "AutoTP goes with no Ulysses. "
+    "AutoTP goes with no Ulysses and no groups of neighbours that share a copy of the "
+    "weights. "
     "mixed_precision is no, fp16, bf16 or fp8. fsdp_offload_params is FSDP2's "
     "CPUOffloadPolicy, which moves parameters, gradients and optimizer together; TRL's "
     "activation_offloading moves saved activations",

@@ -139,7 +139,7 @@ def _prices(
     """Times and memory of each kind, (micro-batches, kinds, prices)."""
     tp, cp, dp = ranks
     rows: list[tuple[int, ...]] = [
-        (tp, 0, 1, cp, kind, 1, 1, dp, cp * dp, 0, micro_batch, 1, 0)
+        (tp, 0, 1, cp, kind, 1, 1, dp, cp * dp, 0, 1, micro_batch, 1, 0)
         for micro_batch in micro_batches
         for kind in kinds
     ]

@@ -332,10 +332,9 @@ def _keeps(workload: Pricing, at: dict[str, int], pool: Pool, most: int | None) 
 
 def _apart(workload: Pricing, at: dict[str, int], pool: Pool) -> str | None:
     """Rule of two choices of a pool that the framework lacks together, or None."""
-    degrees = {axis: at[axis] for axis in ("pp", "cp", "ep")}
+    degrees = {axis: at[axis] for axis in ("pp", "cp", "ep", "hpz")}
     degrees["tp"] = int(at["tp"] * pool.wider)
-    hybrid = at["dp_shard"] < at["cp"] * at["dp"]
-    return clash_of(workload, degrees, zero=at["zero"], hybrid=hybrid)
+    return clash_of(workload, degrees, zero=at["zero"])
 
 
 def _splits(workload: Workload, at: dict[str, int], pool: Pool) -> bool:

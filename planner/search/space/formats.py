@@ -6,8 +6,8 @@ from planner.cost.pricing import Pricing
 from planner.specs.layouts.formats import WIRE_BYTES
 from planner.specs.layouts.layout import Offload
 
-Shards = tuple[int, int]
-"""ZeRO stage and size of a shard group. [1]"""
+Shards = tuple[int, int, int]
+"""ZeRO stage, size of a shard group, ranks that share a second copy of weights. [1]"""
 BY_NARROWER = "narrower gradients are no slower and need no more"
 ENOUGH = 2
 """Factor by which shards must exceed the number that a cast to fp32 needs. [1]
@@ -65,7 +65,7 @@ class NarrowGradients:
         """
         if self.least == float("inf"):
             return shards
-        kept = [at for at in shards if not self._beaten(*at, tp, held)]
+        kept = [at for at in shards if not self._beaten(*at[:2], tp, held)]
         removed[BY_NARROWER] += len(shards) - len(kept)
         return kept
 

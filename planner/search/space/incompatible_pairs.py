@@ -10,7 +10,6 @@ def clash_of(
     degrees: dict[str, int],
     *,
     zero: int | None = None,
-    hybrid: bool = False,
 ) -> str | None:
     """Rule of two choices of a mesh that the framework lacks together, if any.
 
@@ -21,7 +20,6 @@ def clash_of(
         workload: The job; offload is one of the choices. [-]
         degrees: Axes by name. [1]
         zero: ZeRO stage; None where it is not chosen yet. [1]
-        hybrid: True where shard groups are smaller than all data ranks.
 
     Returns:
         The rule, or None. [text]
@@ -30,6 +28,4 @@ def clash_of(
     if not limits.apart:
         return None
     moved = any(getattr(offload, name) for name in CATEGORIES)
-    return limits.clash(
-        chosen(degrees=degrees, zero=zero, hybrid=hybrid, offload=moved)
-    )
+    return limits.clash(chosen(degrees=degrees, zero=zero, offload=moved))

@@ -149,9 +149,8 @@ class Enumerator:
             for sp, kind, (ep, etp), order in inner:
                 self.removed.update(dropped)
                 worth = self.narrow.worth(shards, tp, ep * etp, self.removed)
-                for zero, shard in shards if mixed else worth:
-                    hybrid = shard < cp * dp
-                    if self._apart(zero, hybrid=hybrid, tp=tp, pp=pp, cp=cp, ep=ep):
+                for zero, shard, hpz in shards if mixed else worth:
+                    if self._apart(zero, hpz=hpz, tp=tp, pp=pp, cp=cp, ep=ep):
                         continue
                     yield (
                         tp,
@@ -164,6 +163,7 @@ class Enumerator:
                         dp,
                         shard,
                         zero,
+                        hpz,
                         micro_batch,
                         micro_batches,
                         order,
@@ -212,11 +212,9 @@ class Enumerator:
             for shape in whole_shapes(self.workload, self._axis())
         )
 
-    def _apart(
-        self, zero: int | None = None, *, hybrid: bool = False, **degrees: int
-    ) -> bool:
+    def _apart(self, zero: int | None = None, **degrees: int) -> bool:
         """Tell if the framework lacks two choices together; count such cases."""
-        rule = clash_of(self.workload, degrees, zero=zero, hybrid=hybrid)
+        rule = clash_of(self.workload, degrees, zero=zero)
         if rule is not None:
             self.removed[rule] += 1
         return rule is not None
@@ -333,8 +331,10 @@ class Enumerator:
         self.removed["pp inside dp needs ep * etp == tp * cp"] += len(of) - len(left)
         yield from map(ORDERS.index, left)
 
-    def _sharding(self, tp: int, cp: int, dp: int) -> Iterator[tuple[int, int]]:
-        """ZeRO stages and shard groups; smaller ones only with hybrid sharding."""
+    def _sharding(self, tp: int, cp: int, dp: int) -> Iterator[Shards]:
+        """ZeRO stages, shard groups (smaller with hybrid sharding), second copies."""
+        ranks = divisors(cp * dp) if self.limits.hpz else [1]
+        second = [n for n in ranks if self._keep("hpz", n)]
         for zero in self.limits.zero_stages:
             if not (self._offload_legal(zero) and self._keep("zero_stage", zero)):
                 continue
@@ -349,7 +349,7 @@ class Enumerator:
                 if wrong:
                     self.removed[wrong] += 1
                 elif self._keep("dp_shard", shard):
-                    yield zero, shard
+                    yield from ((zero, shard, n) for n in second if n == 1 or zero == 3)
 
     def _offload_legal(self, zero: int) -> bool:
         """Tell if the ZeRO stage shards what is offloaded, as the framework asks."""

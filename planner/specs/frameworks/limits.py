@@ -38,6 +38,9 @@ class Limits:
     """True where ep may differ from 1."""
     context_parallel: bool = True
     """True where cp may differ from 1."""
+    hpz: bool = False
+    """True where hpz may differ from 1 at ZeRO 3: a second copy of the weights, divided
+    over so many neighbouring ranks."""
     shards_need_ranks: bool = False
     """ZeRO 2 and 3 exist only where more than one rank shares the states."""
     split_replicas_need_shards: bool = False
@@ -153,7 +156,6 @@ def chosen(
     *,
     degrees: dict[str, int],
     zero: int | None = None,
-    hybrid: bool = False,
     offload: bool = False,
 ) -> frozenset[str]:
     """Choices of a layout, in the words of :attr:`Limits.apart`.
@@ -161,16 +163,11 @@ def chosen(
     Args:
         degrees: Axes by name; those above 1 count. [1]
         zero: ZeRO stage; None where it is not chosen yet. [1]
-        hybrid: True where shard groups are smaller than all data ranks.
         offload: True where anything lies on the host.
 
     Returns:
-        Axes, `ZeRO n`, `hybrid sharding`, `offload`. [text]
+        Axes, `ZeRO n`, `offload`. [text]
     """
     found = {axis for axis, degree in degrees.items() if degree > 1}
-    words = {
-        f"ZeRO {zero}": zero is not None,
-        "hybrid sharding": hybrid,
-        "offload": offload,
-    }
+    words = {f"ZeRO {zero}": zero is not None, "offload": offload}
     return frozenset(found | {word for word, holds in words.items() if holds})

@@ -57,6 +57,8 @@ class Axis:
     """True where the sentence on the runner-up names the axis."""
     tells_one: bool = False
     """True where a layout in short tells even a degree of 1."""
+    is_rare: bool = False
+    """True where a layout in full leaves a default out."""
 
     @property
     def told(self) -> str:
@@ -94,6 +96,17 @@ class Axis:
             True where the degree that the axis belongs to is above 1.
         """
         return not self.under or getattr(layout, self.under) > 1
+
+    def is_told(self, layout: Layout) -> bool:
+        """Tell if a layout in full names the axis.
+
+        Args:
+            layout: A complete layout. [-]
+
+        Returns:
+            False for the default of an axis that few frameworks have.
+        """
+        return not self.is_rare or self.of(layout) != self.default
 
 
 AXES = (
@@ -188,6 +201,15 @@ AXES = (
         ),
         limit="zero_stages",
         is_free=True,
+    ),
+    Axis(
+        "hpz",
+        "data",
+        limit="hpz",
+        feature="second copy of the weights in groups of ranks",
+        is_degree=True,
+        is_lean=True,
+        is_rare=True,
     ),
     Axis("micro_batch", "batch", is_free=True, is_lean=True),
     Axis("grad_accum", "batch", is_limited=False, names_rivals=False),

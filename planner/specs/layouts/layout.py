@@ -141,6 +141,7 @@ class Layout(BaseModel):
     dp: int = Degree
     dp_shard: int = Degree
     zero_stage: int = Field(default=0, ge=0, le=3, strict=True)
+    hpz: int = Degree
     micro_batch: int = Count
     grad_accum: int = Count
     schedule: Schedule = "1f1b"
@@ -230,6 +231,7 @@ class PartialLayout(BaseModel):
     dp: GivenDegree = None
     dp_shard: GivenDegree = None
     zero_stage: int | None = Field(default=None, ge=0, le=3, strict=True)
+    hpz: GivenDegree = None
     micro_batch: GivenCount = None
     grad_accum: GivenCount = None
     schedule: Schedule | None = None

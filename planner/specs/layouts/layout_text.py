@@ -108,7 +108,7 @@ def layout_rows(layout: Layout) -> list[tuple[str, str]]:
         ("pipeline", _pipeline(layout)),
         ("context", _context(layout)),
         ("expert", f"EP {layout.ep}, expert TP {layout.etp}"),
-        ("data", f"DP {layout.dp}, sharded over {layout.dp_shard}"),
+        ("data", _data(layout)),
         ("ZeRO stage", str(layout.zero_stage)),
         (
             "micro-batch",
@@ -128,6 +128,11 @@ def _pipeline(layout: Layout) -> str:
     return f"PP {layout.pp} x VPP {layout.vpp}, {layout.schedule}"
 
 
+def _data(layout: Layout) -> str:
+    copied = f", hpZ {layout.hpz}" if layout.hpz > 1 else ""
+    return f"DP {layout.dp}, sharded over {layout.dp_shard}{copied}"
+
+
 def _context(layout: Layout) -> str:
     return f"CP {layout.cp}" + (f", {layout.cp_kind}" if layout.cp > 1 else "")
 
@@ -141,7 +146,8 @@ def field_rows(layout: Layout) -> list[tuple[str, str]]:
     Returns:
         (axis, value). [text], shape (axes,)
     """
-    rows = [(axis.name, str(axis.of(layout))) for axis in FIELDS]
+    told = [axis for axis in FIELDS if axis.is_told(layout)]
+    rows = [(axis.name, str(axis.of(layout))) for axis in told]
     stages = " ".join(str(count) for count in layout.layers_per_stage)
     kinds = ", ".join(recompute_kinds(layout)) or "none"
     rows += [("layers by stage", stages)]

@@ -57,7 +57,8 @@ def given_layout(layout: Layout) -> str:
     pairs = [
         (axis.name, axis.of(layout))
         for axis in FIELDS
-        if axis.matters(layout) or axis.of(layout) != axis.default
+        if axis.is_told(layout)
+        and (axis.matters(layout) or axis.of(layout) != axis.default)
     ]
     pairs += _stages(layout)
     if layout.pools:

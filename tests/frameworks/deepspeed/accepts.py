@@ -68,7 +68,7 @@ def said(question: Json) -> Json:
         "micro_batch": its.train_micro_batch_size_per_gpu,
         "grad_accum": its.gradient_accumulation_steps,
         "zero_stage": int(its.zero_optimization_stage),
-        "dp_shard": zero.zero_hpz_partition_size,
+        "hpz": zero.zero_hpz_partition_size,
         "tp": its.tensor_parallel_config.autotp_size,
         "ep": its.expert_parallel_config.autoep_size if question.get("ep") else 1,
         "optimizer": optimizer.ratio if device(optimizer) != "none" else 0.0,

@@ -49,7 +49,7 @@ def priced(workload: Pricing, **degrees: object) -> Estimate:
 
 
 def mesh(zero: int) -> Meshes:
-    return Meshes.from_rows([(1, 0, 1, 1, 1, 1, 1, 8, 8, zero, 1, 1, 0)])
+    return Meshes.from_rows([(1, 0, 1, 1, 1, 1, 1, 8, 8, zero, 1, 1, 1, 0)])
 
 
 @pytest.mark.parametrize(("room", "zero"), [("megatron", 1), ("torchtitan", 3)])

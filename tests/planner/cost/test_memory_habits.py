@@ -50,7 +50,7 @@ def job(
 
 
 def mesh(*, zero: int = 0, tp: int = 1, dp: int = 1) -> Meshes:
-    return Meshes.from_rows([(tp, 0, 1, 1, 1, 1, 1, dp, dp, zero, 1, 4, 0)])
+    return Meshes.from_rows([(tp, 0, 1, 1, 1, 1, 1, dp, dp, zero, 1, 1, 4, 0)])
 
 
 def per_parameter(workload: Pricing, *, zero: int = 0, dp: int = 1) -> float:
@@ -269,7 +269,7 @@ def test_deepspeeds_bucket_and_stage_outputs() -> None:
     old, new = job("megatron-deepspeed"), job("megatron-2024")
     one = mesh(zero=1, dp=8)
     assert buffer_bytes(old, one)[0] - buffer_bytes(old, mesh())[0] == 1e9
-    piped = Meshes.from_rows([(1, 0, 4, 1, 1, 1, 1, 2, 2, 1, 1, 4, 0)])
+    piped = Meshes.from_rows([(1, 0, 4, 1, 1, 1, 1, 2, 2, 1, 1, 1, 4, 0)])
     kept = [
         embedding_end(Context.of(workload, piped)).saved[0] for workload in (old, new)
     ]

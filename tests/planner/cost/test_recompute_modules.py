@@ -35,7 +35,7 @@ def job(model: str, nodes: int = 1) -> Pricing:
 
 def mesh(**axes: int) -> Meshes:
     names = ("tp", "sp", "pp", "cp", "cp_kind", "ep", "etp", "dp", "dp_shard")
-    names += ("zero", "micro_batch", "micro_batches", "order")
+    names += ("zero", "hpz", "micro_batch", "micro_batches", "order")
     start = dict.fromkeys(names, 1) | {"sp": 0, "zero": 1, "order": 0}
     return Meshes.from_rows([tuple((start | axes).values())])
 

@@ -49,7 +49,7 @@ def job(
 
 def context(workload: Pricing, **axes: int) -> Context:
     names = ("tp", "sp", "pp", "cp", "cp_kind", "ep", "etp", "dp", "dp_shard")
-    names += ("zero", "micro_batch", "micro_batches", "order")
+    names += ("zero", "hpz", "micro_batch", "micro_batches", "order")
     start = dict.fromkeys(names, 1) | {"sp": 0, "zero": 0, "order": 0}
     return Context.of(workload, Meshes.from_rows([tuple((start | axes).values())]))
 

@@ -27,7 +27,7 @@ ZERO_PAPER = {
 
 
 def meshes(dp: int, zero: int, *, tp: int = 1, ep: int = 1) -> Meshes:
-    row = (tp, 0, 1, 1, 1, ep, 1, dp, dp, zero, 1, 1, 0)
+    row = (tp, 0, 1, 1, 1, ep, 1, dp, dp, zero, 1, 1, 1, 0)
     return Meshes.from_rows([row])
 
 

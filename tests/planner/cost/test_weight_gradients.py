@@ -32,7 +32,7 @@ SEQUENCE, BATCH = 2048, 2
 
 def mesh(**axes: int) -> Meshes:
     names = ("tp", "sp", "pp", "cp", "cp_kind", "ep", "etp", "dp", "dp_shard")
-    names += ("zero", "micro_batch", "micro_batches", "order")
+    names += ("zero", "hpz", "micro_batch", "micro_batches", "order")
     start = dict.fromkeys(names, 1) | {"sp": 0, "zero": 0, "order": 0}
     start |= {"micro_batch": BATCH}
     return Meshes.from_rows([tuple((start | axes).values())])

@@ -36,7 +36,7 @@ def job(stack: str = "hf-fsdp2", **training: object) -> Pricing:
 
 
 def mesh(*, zero: int = 0, dp: int = 1, accum: int = 4) -> Meshes:
-    return Meshes.from_rows([(1, 0, 1, 1, 1, 1, 1, dp, dp, zero, 1, accum, 0)])
+    return Meshes.from_rows([(1, 0, 1, 1, 1, 1, 1, dp, dp, zero, 1, 1, accum, 0)])
 
 
 def resolved(**stack: Any) -> Pricing:

@@ -15,7 +15,6 @@ from planner.specs.layouts.layout import Offload
 from planner.specs.search import SearchSpec
 
 ROOM = framework("deepspeed")
-HYBRID = "hybrid sharding"
 
 
 def test_it_is_priced_as_trainer_with_its_plugin() -> None:
@@ -41,8 +40,9 @@ def test_it_is_priced_as_trainer_with_its_plugin() -> None:
         ({"tp", "cp"}, "tp with cp"),
         ({"cp", "ZeRO 3"}, None),
         ({"cp", "ZeRO 1"}, "cp with ZeRO 1"),
-        ({"cp", HYBRID, "ZeRO 3"}, None),
-        ({HYBRID, "ZeRO 1"}, f"{HYBRID} with ZeRO 1"),
+        ({"cp", "hpz", "ZeRO 3"}, None),
+        ({"tp", "hpz", "ZeRO 3"}, "tp with hpz"),
+        ({"ep", "hpz", "ZeRO 3"}, "ep with hpz"),
         ({"ep", "tp"}, None),
         ({"ep", "offload"}, "ep with offload"),
         ({"offload", "ZeRO 2"}, None),
@@ -55,25 +55,24 @@ def test_what_goes_together(choices: set[str], clash: str | None) -> None:
 
 
 def test_choices_are_named_once() -> None:
-    """Axes above 1, the ZeRO stage, and what is said of shards and of the host."""
-    degrees = {"tp": 2, "pp": 1, "cp": 4}
+    """Axes above 1, the ZeRO stage, and what is said of the host."""
+    degrees = {"tp": 2, "pp": 1, "cp": 4, "hpz": 8}
     its = chosen(degrees=degrees, zero=2, offload=True)
-    assert its == {"tp", "cp", "ZeRO 2", "offload"}
-    assert chosen(degrees=degrees, hybrid=True) == {"tp", "cp", HYBRID}
+    assert its == {"tp", "cp", "hpz", "ZeRO 2", "offload"}
+    assert chosen(degrees={"tp": 2, "hpz": 1}) == {"tp"}
 
 
 def meshes_of(workload: Pricing) -> set[tuple[int, ...]]:
     its = enumerate_space(workload).meshes
-    columns = (its.tp, its.pp, its.cp, its.ep, its.dp, its.dp_shard, its.zero)
+    columns = (its.tp, its.pp, its.cp, its.ep, its.hpz, its.zero)
     return {tuple(map(int, row)) for row in np.stack(columns, axis=1)}
 
 
 def clashes(workload: Pricing, row: tuple[int, ...]) -> bool:
-    tp, pp, cp, ep, dp, shard, zero = row
+    tp, pp, cp, ep, hpz, zero = row
     words = chosen(
-        degrees={"tp": tp, "pp": pp, "cp": cp, "ep": ep},
+        degrees={"tp": tp, "pp": pp, "cp": cp, "ep": ep, "hpz": hpz},
         zero=zero,
-        hybrid=shard < dp * cp,
         offload=workload.offload.optimizer > 0,
     )
     return workload.framework.limits.clash(words) is not None

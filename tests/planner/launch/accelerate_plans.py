@@ -141,6 +141,7 @@ def _fields(found: PlanFile, rng: random.Random) -> dict[str, Any]:
         "dp": dp,
         "dp_shard": dp * cp // rng.choice((1, 1, 2, 4)) if zero else 1,
         "zero_stage": zero,
+        "hpz": rng.choice((1, 2, 4)) if zero == 3 and limits.hpz else 1,
         "micro_batch": micro,
         "grad_accum": found.workload.training.sequences // (dp * micro),
         "comm_dtype": found.plan.layout.comm_dtype.model_dump(),

@@ -160,6 +160,8 @@ def _layouts(draw: st.DrawFn, gpus: int, target: str) -> dict[str, Any]:
     its["zero_stage"] = draw(st.sampled_from(STAGES.get(TARGETS[target], (0, 1, 2, 3))))
     if its["zero_stage"] and draw(st.integers(0, 5)) == 0:
         its["dp_shard"] = draw(st.sampled_from(_divisors(left * its["cp"])))
+    if its["zero_stage"] == 3 and draw(st.integers(0, 5)) == 0:
+        its["hpz"] = draw(st.sampled_from(_divisors(left * its["cp"])))
     its["micro_batch"] = draw(st.sampled_from((1, 1, 2, 4)))
     kinds = (
         ("none", "full", "selective")

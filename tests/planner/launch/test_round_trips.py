@@ -66,6 +66,10 @@ FSDP = {"zero_stage": 3, "micro_batch": 4, "recompute": "full"}
             "refused layout",
         ),
         ("deepspeed", FSDP | {"dp_shard": 1}, {}, "refused layout"),
+        ("deepspeed", FSDP | {"hpz": 2}, {}, "same"),
+        ("accelerate", FSDP | {"hpz": 2}, {}, "refused layout"),
+        ("accelerate", FSDP | {"hpz": 2}, {"stack": {"name": "hf-trainer"}}, "same"),
+        ("llamafactory", FSDP | {"hpz": 4}, {"stack": {"name": "hf-trainer"}}, "same"),
     ],
 )
 def test_a_case_that_was_read_back_as_another(

@@ -179,6 +179,23 @@ def test_groups_with_a_wrong_stride_are_objected_to(
     assert all(sentence.startswith(objection) for sentence in found)
 
 
+@pytest.mark.parametrize("layout", [{"dp": 64}, {"dp": 16, "cp": 4}])
+@pytest.mark.parametrize("hpz", [2, 8, 16, 64])
+def test_copies_lie_on_neighbouring_ranks(
+    hpz: int,
+    layout: dict[str, int],
+    workload_of: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    workload = workload_of(nodes=8)
+    its = Layout(**layout, dp_shard=64, zero_stage=3, hpz=hpz)
+    assert list(placement_violations(workload, its)) == []
+    monkeypatch.setattr(axes, "copy_groups", axes.context_groups)
+    found = list(placement_violations(workload, its))
+    assert all(sentence.startswith("copy groups: ") for sentence in found)
+    assert found
+
+
 def test_axes_that_leave_ranks_out_are_objected_to(
     workload_of: Callable[..., Any],
 ) -> None:

@@ -118,6 +118,21 @@ BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"limits": {"hybrid_sharding": False}},
         "megatron shards over all 4 ranks, not 2",
     ),
+    "copies in unequal groups": (
+        DENSE | {"hpz": 3, "zero_stage": 3},
+        {"limits": {"hpz": True, "zero_stages": (1, 3)}},
+        "hpz 3 does not divide dp * cp = 4",
+    ),
+    "copies of whole weights": (
+        DENSE | {"hpz": 2},
+        {"limits": {"hpz": True}},
+        "hpz 2 copies the weights that ZeRO 3 shards, not ZeRO 1's",
+    ),
+    "no copies": (
+        DENSE | {"hpz": 2, "zero_stage": 3},
+        {"limits": {"zero_stages": (1, 3)}},
+        "megatron at tp 2 has hpz 1, not 2",
+    ),
     "zero stage": (
         DENSE | {"zero_stage": 3},
         {},

@@ -5,6 +5,7 @@ from typing import Any
 from planner.frameworks.accelerate.launch.files import Found, block, part, whole
 from planner.frameworks.accelerate.launch.fsdp import by_fsdp, degrees_of_mesh, fsdp
 from planner.frameworks.accelerate.switches import true
+from planner.frameworks.deepspeed.launch.settings import COPIES_AT
 
 
 def degrees(its: Found) -> dict[str, Any]:
@@ -79,9 +80,9 @@ def _deepspeed(its: Found) -> dict[str, Any]:
     }
     if cp > 1:
         found["cp_kind"] = "ulysses"
-    shard = whole(zero, "zero_hpz_partition_size", its.name)
-    if shard > 1:
-        found["dp_shard"] = shard
+    copied = whole(zero, "zero_hpz_partition_size", its.name)
+    if copied > 1 and found["zero_stage"] == COPIES_AT:
+        found["hpz"] = copied
     wire = its.zero.get("communication_data_type")
     if wire in ("fp32", "bf16"):
         found["comm_dtype"] = {"gradients": wire}

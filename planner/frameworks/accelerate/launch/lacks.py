@@ -22,7 +22,6 @@ from planner.frameworks.adapted import on_experts, targets
 from planner.frameworks.transformers import (
     attention,
     attention_lacks,
-    group_lacks,
     sharing_lacks,
 )
 from planner.models.asked import Asked
@@ -208,16 +207,6 @@ def _by_trl(asked: Asked) -> Iterator[Lack]:
 
 
 def _zero(asked: Asked) -> Iterator[Lack]:
-    yield Lack(
-        "shard groups are ZeRO 3's (zero_hpz_partition_size)",
-        "layout.dp_shard",
-        allowed="dp * cp",
-        when=lambda its: (
-            (its.dp_shard < its.dp * its.cp)
-            & ((its.zero_stage == 1) | (its.zero_stage == 2))
-        ),
-    )
-    yield from group_lacks()
     what = "Ulysses trains under ZeRO 2 and 3"
     below = lambda its: (its.cp > 1) & (its.zero_stage < 2)  # noqa: E731
     yield Lack(what, "layout.zero_stage", allowed="2, 3", when=below)

@@ -168,8 +168,8 @@ def _stage(brief: Brief) -> dict[str, Any]:
         found |= {"overlap_comm": True, "contiguous_gradients": True}
     if its.zero_stage == 3:
         found["stage3_gather_16bit_weights_on_model_save"] = True
-        if its.dp_shard < its.dp * its.cp:
-            found["zero_hpz_partition_size"] = its.dp_shard
+        if its.hpz > 1:
+            found["zero_hpz_partition_size"] = its.hpz
     return found | _offload(brief)
 
 

@@ -39,6 +39,7 @@ from planner.frameworks.accelerate.stack import (
 )
 from planner.frameworks.accelerate.switches import true
 from planner.frameworks.accelerate.variants import RATIO, WORDS
+from planner.frameworks.deepspeed.launch.settings import unused_copies
 from planner.frameworks.transformers import asked_attention
 from planner.launch.brief import Reading
 from planner.launch.sizes import HUGGING_FACE, sizes_of
@@ -274,6 +275,7 @@ def _ignored(its: Found) -> Iterator[str]:
     strange = set(unknown_keys(its.places))
     yield from (f"{k} {v}" for k, v in its.places.items() if k not in PLACED | strange)
     yield from ignored(its.training, its.options)
+    yield from unused_copies(block(its.zero, "zero_optimization"))
 
 
 def _unknown(its: Found) -> Iterator[Unknown]:

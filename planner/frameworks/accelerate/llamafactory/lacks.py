@@ -139,16 +139,7 @@ def _layout(asked: Asked) -> Iterator[Lack]:
     for axis, what in (("tp", "no tensor ranks"), ("cp", "no context ranks")):
         more = lambda its, axis=axis: getattr(its, axis) > 1  # noqa: E731
         yield Lack(what, f"layout.{axis}", allowed="1", when=more)
-    if deepspeed(asked):
-        yield Lack(
-            "zero_hpz_partition_size 1 shards over all ranks",
-            "layout.dp_shard",
-            allowed="2 or more",
-            when=lambda its: (
-                (its.zero_stage == 3) & (its.dp_shard == 1) & (its.dp * its.cp > 1)
-            ),
-        )
-    else:
+    if not deepspeed(asked):
         yield Lack(
             "its launcher starts no FSDP2",
             "layout.zero_stage",

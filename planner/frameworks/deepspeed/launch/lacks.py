@@ -6,7 +6,6 @@ from planner.frameworks.deepspeed.launch.known import VERSION
 from planner.frameworks.deepspeed.limits import LIMITS
 from planner.frameworks.transformers import (
     attention_lacks,
-    group_lacks,
     sharing_lacks,
 )
 from planner.models.asked import Asked
@@ -95,7 +94,6 @@ def _model(asked: Asked) -> Iterator[Lack]:
             when=lambda its: its.zero_stage == 3,
         )
     yield from attention_lacks(asked, "deepspeed")
-    yield from group_lacks()
     yield from sharing_lacks(asked, 2)
     if asked.model.mtp_layers:
         layers = f"{asked.model.mtp_layers} layers"

@@ -24,7 +24,12 @@ from planner.frameworks.deepspeed.launch.known import (
     TRAINER,
     unknown,
 )
-from planner.frameworks.deepspeed.launch.settings import AUTO, as_read
+from planner.frameworks.deepspeed.launch.settings import (
+    AUTO,
+    COPIES_AT,
+    as_read,
+    unused_copies,
+)
 from planner.frameworks.transformers import asked_attention, strange_attention
 from planner.launch.brief import Reading
 from planner.launch.sizes import HUGGING_FACE, sizes_of
@@ -167,9 +172,9 @@ def _layout(its: Fields, trainer: Fields, file: str) -> dict[str, Any]:
         if key in its:
             found[field] = _whole(its, key, file)
     found |= _context(its, file) | _experts(its, file)
-    shard = _whole(zero, "zero_hpz_partition_size", file) or 1
-    if shard > 1:
-        found["dp_shard"] = shard
+    copied = _whole(zero, "zero_hpz_partition_size", file)
+    if copied > 1 and found["zero_stage"] == COPIES_AT:
+        found["hpz"] = copied
     offload = _offload(zero, file)
     if offload:
         found["offload"] = offload
@@ -377,6 +382,7 @@ def _ignored(its: Fields) -> Iterator[str]:
     for key, value in its.items():
         if key not in LAYOUT and key not in strange:
             yield f"{key} {json.dumps(value)}"
+    yield from unused_copies(_block(its, "zero_optimization"))
 
 
 def _unpriced(its: Fields) -> Iterator[Unknown]:

@@ -1,6 +1,6 @@
 """Settings of ds_config.json as DeepSpeed reads them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -15,6 +15,8 @@ from pydantic_core import PydanticCustomError
 
 from planner.errors import BadInputError
 
+COPIES_AT = 3
+"""ZeRO stage with a second copy of the weights (runtime/zero/stage3.py). [1]"""
 AUTO = "auto"
 """Value that Trainer's DeepSpeed plugin fills in from Trainer's arguments. [text]"""
 
@@ -154,3 +156,17 @@ def _refused(error: ValidationError, file: str) -> BadInputError:
         field=".".join(path) or None,
         value=first["input"] if path and not isinstance(first["input"], dict) else None,
     )
+
+
+def unused_copies(zero: Mapping[str, Any]) -> Iterator[str]:
+    """Ranks of a second copy of the weights where the ZeRO stage has none.
+
+    Args:
+        zero: Block `zero_optimization`. [-]
+
+    Yields:
+        The setting with its value, or nothing. [text]
+    """
+    size = zero.get("zero_hpz_partition_size", 1)
+    if size not in (0, 1) and zero.get("stage", 0) != COPIES_AT:
+        yield f"zero_optimization.zero_hpz_partition_size {size}"

@@ -108,12 +108,6 @@ def _first(brief: Brief) -> Iterator[str]:
             "for the whole world's. The embedding stays whole on every tensor rank "
             "where the plan divides it, so a rank holds a little more than predicted."
         )
-    if _hybrid(brief.layout):
-        yield (
-            "zero_hpz_partition_size keeps weights once per group of "
-            f"{brief.layout.dp_shard} ranks and states over all ranks: memory is below "
-            "the prediction, which divides states over the group."
-        )
 
 
 def configuration(brief: Brief) -> dict[str, Any]:
@@ -162,10 +156,6 @@ def _format(brief: Brief) -> dict[str, Any]:
     return found
 
 
-def _hybrid(its: Layout) -> bool:
-    return its.zero_stage == 3 and its.dp_shard < its.dp * its.cp
-
-
 def _zero(brief: Brief) -> dict[str, Any]:
     its = brief.layout
     found: dict[str, Any] = {"stage": its.zero_stage}
@@ -173,8 +163,8 @@ def _zero(brief: Brief) -> dict[str, Any]:
         # Stage 3 gathers and reduces beside its layers, in the price as here.
         beside = its.zero_stage == 3 or is_on(brief, "deepspeed", "overlap_grad_reduce")
         found |= {"overlap_comm": beside, "contiguous_gradients": True}
-    if _hybrid(its):
-        found["zero_hpz_partition_size"] = its.dp_shard
+    if its.hpz > 1:
+        found["zero_hpz_partition_size"] = its.hpz
     return found | _offload(its)
 
 

@@ -84,7 +84,7 @@ def our_layer(tp: int, *, sp: bool, kind: str) -> float:
         model=preset("megatron-gpt-175b"),
         training=TrainingSpec(seq_len=2048, global_batch=1),
     )
-    mesh = Meshes.from_rows([(tp, int(sp), 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 0)])
+    mesh = Meshes.from_rows([(tp, int(sp), 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 0)])
     chosen = workload.recipe.kind(kind)
     return float(saved_bytes(workload, workload.kinds[0], chosen, mesh)[0])
 

@@ -35,7 +35,7 @@ def mesh(**degrees: Any) -> Meshes:
     names = ("tp", "sp", "pp", "cp", "ep", "etp", "dp", "dp_shard")
     row = dict.fromkeys(names, 1) | {"sp": 0} | degrees
     tp, sp, pp, cp, ep, etp, dp, shard = (row[name] for name in names)
-    return Meshes.from_rows([(tp, sp, pp, cp, 0, ep, etp, dp, shard, 1, 1, 8, 0)])
+    return Meshes.from_rows([(tp, sp, pp, cp, 0, ep, etp, dp, shard, 1, 1, 1, 8, 0)])
 
 
 def test_a_connection_has_a_buffer_for_each_protocol() -> None:

@@ -231,7 +231,7 @@ def test_tensor_ranks_hold_what_the_replay_holds(
 
 
 def mesh(*, tp: int = 1, cp: int = 1, zero: int = 0) -> Meshes:
-    return Meshes.from_rows([(tp, 0, 1, cp, 1, 1, 1, 1, cp, zero, 1, 1, 0)])
+    return Meshes.from_rows([(tp, 0, 1, cp, 1, 1, 1, 1, cp, zero, 1, 1, 1, 0)])
 
 
 def test_formulas_count_what_the_replay_does_not_know() -> None:
@@ -268,7 +268,7 @@ def test_a_replayed_loss_brings_its_own_gradient() -> None:
     """Beside it only the gathered head is whole; by formula its gradient too."""
     job = workload("llama-3.1-8b", gpus=8)
     head = job.model.vocab * job.model.hidden
-    meshes = Meshes.from_rows([(1, 0, 1, 1, 1, 1, 1, 8, 8, 3, 1, 1, 0)])
+    meshes = Meshes.from_rows([(1, 0, 1, 1, 1, 1, 1, 8, 8, 3, 1, 1, 1, 0)])
     assert head_buffers(job, meshes)[0] == 2 * head
     recipe = replace(job.recipe, replay="none")
     counted = replace(job, framework=replace(job.framework, recipe=recipe))

@@ -33,7 +33,7 @@ def job(*, loads: bool) -> Pricing:
 
 def ends(*, loads: bool, cp: int, pp: int) -> list[float]:
     """Bytes held and loaded, and the wait, of embedding and head."""
-    meshes = Meshes.from_rows([(1, 0, pp, cp, 0, 1, 1, 1, cp, 1, 1, 8, 0)])
+    meshes = Meshes.from_rows([(1, 0, pp, cp, 0, 1, 1, 1, cp, 1, 1, 1, 8, 0)])
     context = Context.of(job(loads=loads), meshes)
     first, last = embedding_end(context), head_end(context)
     columns = (first.saved, last.saved, first.transient, first.forward.total)

@@ -63,7 +63,7 @@ def test_three_ranks_share_no_two_groups() -> None:
 def test_every_rank_holds_one_group_at_the_least(tp: int, cp: int) -> None:
     """Keys and queries of max(g / (t c), 1) groups on a rank."""
     kind = next(k for k in preset(SUPER).kinds if isinstance(k.attention, StateSpace))
-    meshes = Meshes.from_rows([(tp, 0, 1, cp, 0, 1, 1, 1, cp, 1, 1, 8, 0)])
+    meshes = Meshes.from_rows([(tp, 0, 1, cp, 0, 1, 1, 1, cp, 1, 1, 1, 8, 0)])
     block = scan()
     extra = float(np.asarray(repeated_width(kind, meshes))[0])
     held = (2 * block.groups * block.state + extra) / (tp * cp)

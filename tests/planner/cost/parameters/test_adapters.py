@@ -54,7 +54,7 @@ def eager(workload: Pricing) -> Pricing:
 
 
 def mesh(*, zero: int = 0, tp: int = 1, dp: int = 1) -> Meshes:
-    return Meshes.from_rows([(tp, 0, 1, 1, 1, 1, 1, dp, dp, zero, 1, 1, 0)])
+    return Meshes.from_rows([(tp, 0, 1, 1, 1, 1, 1, dp, dp, zero, 1, 1, 1, 0)])
 
 
 @pytest.mark.parametrize("targets", ["all", "attention", ("fc2",), ("qkv", "fc1")])

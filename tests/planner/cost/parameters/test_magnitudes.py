@@ -37,7 +37,7 @@ def tuned(*, method: str = "lora", **lora: Any) -> Pricing:
 
 
 def mesh(micro_batch: int = 1) -> Meshes:
-    return Meshes.from_rows([(1, 0, 1, 1, 1, 1, 1, 1, 1, 0, micro_batch, 1, 0)])
+    return Meshes.from_rows([(1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1, micro_batch, 1, 0)])
 
 
 def dense(workload: Pricing) -> float:

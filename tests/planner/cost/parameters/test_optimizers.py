@@ -36,7 +36,7 @@ def job(optimizer: str = "adamw", **fields: object) -> Pricing:
 
 
 def mesh(*, zero: int = 0, tp: int = 1, dp: int = 1) -> Meshes:
-    return Meshes.from_rows([(tp, 0, 1, 1, 1, 1, 1, dp, dp, zero, 1, 1, 0)])
+    return Meshes.from_rows([(tp, 0, 1, 1, 1, 1, 1, dp, dp, zero, 1, 1, 1, 0)])
 
 
 @pytest.mark.parametrize(

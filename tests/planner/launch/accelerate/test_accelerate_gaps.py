@@ -63,12 +63,6 @@ def brief_of(gpus: int, layout: dict[str, Any], **spec: Any) -> Brief:
             "spec.stack.attention",
         ),
         (
-            4,
-            {"zero_stage": 2, "dp_shard": 2},
-            {"stack": {"name": "hf-trainer"}},
-            "layout.dp_shard",
-        ),
-        (
             2,
             {"cp": 2, "cp_kind": "ulysses", "zero_stage": 1},
             {"stack": {"name": "hf-trainer"}},

@@ -87,6 +87,21 @@ def test_part_of_the_optimizer_on_the_host_needs_stage_3() -> None:
         job(its)
 
 
+@pytest.mark.parametrize("target", ["deepspeed", "accelerate"])
+def test_groups_of_hpz_share_a_copy_and_no_states(target: str) -> None:
+    """Stage 3 has them; below it DeepSpeed makes none, which is said."""
+    for stage, ranks in ((3, 8), (3, 1), (2, 8)):
+        zero = {"stage": stage, "zero_hpz_partition_size": ranks}
+        its = {MICRO: 1, "zero_optimization": zero}
+        files = {"ds.json": json.dumps(its)}
+        if target == "accelerate":
+            files["a.yaml"] = "distributed_type: DEEPSPEED\nmixed_precision: bf16\n"
+        reading = read_texts(files, target, "ds.json")
+        assert "dp_shard" not in reading.layout
+        assert reading.layout.get("hpz", 1) == (ranks if stage == 3 else 1)
+        assert any("hpz" in said for said in reading.ignored) is (stage < 3)
+
+
 TRUE = (True, 1, 1.0, "1", "true", "True", "YES", "on", "t", "y")
 FALSE = (False, 0, "0", "false", "No", "off", "F", "n")
 NEITHER = (None, 2, "", "perhaps", [], {})

@@ -30,6 +30,7 @@ class Mesh(NamedTuple):
     dp: int
     dp_shard: int
     zero: int
+    hpz: int
     micro_batch: int
     micro_batches: int
     order: int
@@ -120,8 +121,8 @@ def clash(job: Pricing, words: set[str]) -> bool:
 
 def goes_together(job: Pricing, m: Mesh) -> bool:
     words = axes_of(m) | {f"ZeRO {m.zero}"}
-    if m.dp_shard != m.cp * m.dp:
-        words |= {"hybrid sharding"}
+    if m.hpz > 1:
+        words |= {"hpz"}
     return not clash(job, words)
 
 
@@ -248,6 +249,11 @@ def shards_are_legal(job: Pricing, m: Mesh) -> bool:
     return shared or copies == 1 or m.tp * m.cp == 1
 
 
+def copies_are_sharded(job: Pricing, m: Mesh) -> bool:
+    """ZeRO 3's weights alone have a second copy, and where the framework has it."""
+    return m.hpz == 1 or (m.zero == 3 and job.framework.limits.hpz)
+
+
 def offload_is_sharded(job: Pricing, m: Mesh) -> bool:
     """Only what a rank has alone can leave it, and as the framework does it."""
     least = {"parameters": 3, "gradients": 2}
@@ -298,8 +304,14 @@ AXES: tuple[Axis, ...] = (
     Axis(
         "dp_shard",
         lambda _, m: whole(m.cp * m.dp),
-        (shards_are_legal, goes_together),
+        (shards_are_legal,),
         "dp_shard",
+    ),
+    Axis(
+        "hpz",
+        lambda _, m: whole(m.cp * m.dp),
+        (copies_are_sharded, goes_together),
+        "hpz",
     ),
     Axis("order", constant(*range(len(ORDERS))), (order_is_known,)),
     Axis("micro_batch", batches, (default_sizes,), "micro_batch"),

@@ -92,6 +92,10 @@ def always(value: Any) -> Break:
     return lambda _: lambda *_args, **_named: value
 
 
+def without_copies(true: Any) -> Any:
+    return lambda *given: (at for at in true(*given) if at[2] == 1)
+
+
 def but_last(true: Any) -> Any:
     """One choice less wherever there are two or more."""
 
@@ -186,6 +190,7 @@ MUTATIONS: dict[str, tuple[Any, str, Break]] = {
     "one rank order": (Enumerator, "_orders", but_last),
     "one order twice": (Enumerator, "_orders", both_orders),
     "no hybrid shards": (Enumerator, "_sharding", but_last),
+    "no second copies": (Enumerator, "_sharding", without_copies),
     "one shard group twice": (Enumerator, "_sharding", last_twice),
     "offload not checked": (Enumerator, "_offload_legal", always(value=True)),
     "activations leave with a pipeline": (

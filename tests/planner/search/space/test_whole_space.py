@@ -18,6 +18,8 @@ from planner.specs.search import SearchSpec
 Row = tuple[int, ...]
 GPUS, SEQUENCES = 8, 8
 DEGREES = (1, 2, 4, 8)
+COPIES = [(zero, 1) for zero in range(4)] + [(3, hpz) for hpz in (2, 4, 8)]
+"""ZeRO stages, and ranks that share a second copy of its weights. [1]"""
 EXPERTS, HEADS, KEYS = 4, 8, 4
 MOE = TINY_MIXTRAL | {
     "num_local_experts": EXPERTS,
@@ -46,17 +48,17 @@ def every_row() -> Iterator[Row]:
             continue
         micros = [m for m in DEGREES if SEQUENCES % (dp * m) == 0]
         inner = product((0, 1), kinds, DEGREES, DEGREES)
-        outer = list(product(DEGREES, range(4), micros, (0, 1)))
+        outer = list(product(DEGREES, COPIES, micros, (0, 1)))
         for (sp, kind, ep, etp), of in product(inner, outer):
-            shard, zero, micro, order = of
+            shard, (zero, hpz), micro, order = of
             accum = SEQUENCES // (dp * micro)
             degrees = (tp, sp, pp, cp, kind, ep, etp, dp)
-            yield (*degrees, shard, zero, micro, accum, order)
+            yield (*degrees, shard, zero, hpz, micro, accum, order)
 
 
 def is_legal(workload: Pricing, row: Row) -> bool:
     """The identities of a layout, one after the other, and what its room has."""
-    tp, sp, pp, cp, kind, ep, etp, dp, shard, zero, _, _, order = row
+    tp, sp, pp, cp, kind, ep, etp, dp, shard, zero, hpz, _, _, order = row
     limits, ranks = workload.framework.limits, dp * cp
     return (
         LENGTH % (2 * cp * tp if cp > 1 else tp) == 0
@@ -70,6 +72,8 @@ def is_legal(workload: Pricing, row: Row) -> bool:
         and ranks % shard == 0
         and shard % cp == 0
         and (shard == ranks or (zero > 0 and limits.hybrid_sharding))
+        and ranks % hpz == 0
+        and (hpz == 1 or limits.hpz)
         and are_experts(workload, (tp, sp, cp, ep, etp, dp))
         and ORDERS[order] in limits.orders
         and (order == 0 or (pp > 1 and dp > 1 and is_inside(workload, row)))
@@ -100,13 +104,13 @@ def is_shared(workload: Pricing, row: Row) -> bool:
 
 def goes_together(workload: Pricing, row: Row) -> bool:
     """DeepSpeed: pipelines alone, Ulysses over shards, hpZ under ZeRO-3 alone."""
-    tp, _, pp, cp, _, ep, _, dp, shard, zero, *_ = row
+    tp, _, pp, cp, _, ep, _, _, _, zero, hpz, *_ = row
     if workload.framework.name != "deepspeed":
         return True
     return (
         (pp == 1 or (zero < 2 and tp * cp * ep == 1))
         and (cp == 1 or (zero > 1 and tp * ep == 1))
-        and (shard == dp * cp or (zero == 3 and tp * ep == 1))
+        and (hpz == 1 or tp * ep == 1)
     )
 
 
