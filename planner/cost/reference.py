@@ -40,4 +40,4 @@ def with_reference(workload: Workload, forward: Parts) -> Parts:
     passes = reference_passes(workload)
     if passes == 1:
         return forward
-    return Parts({cause: passes * time for cause, time in forward.by_cause.items()})
+    return Parts().joined(forward, passes)

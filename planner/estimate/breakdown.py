@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -36,8 +37,28 @@ Ends = list[tuple[int, tuple[Parts, Parts]]]
 """Stage of the embedding and of the head, with forward and backward. [s]"""
 
 
-Work = Sequence[dict[str, float]]
-"""Time of the forwards and backwards of every pipeline rank, by cause. [ns]"""
+@dataclass(frozen=True)
+class RankWork:
+    """Time of the forwards and backwards of one pipeline rank. [ns]."""
+
+    by_cause: dict[str, float]
+    waits: dict[str, float]
+    """Parts of ``other``."""
+
+    @property
+    def total(self) -> float:
+        """Sum over the causes. [ns]."""
+        return sum(self.by_cause.values())
+
+    @property
+    def named(self) -> dict[str, float]:
+        """Time by cause, the parts of ``other`` in its place. [ns]."""
+        causes = {name: t for name, t in self.by_cause.items() if name != "other"}
+        return causes | self.waits
+
+
+Work = Sequence[RankWork]
+"""Time of the forwards and backwards of every pipeline rank. [ns]"""
 
 
 def kernel_share(
@@ -58,7 +79,7 @@ def kernel_share(
     gpus = [
         int(table.each[costs.pool(rank)].meshes.block[0]) for rank in range(costs.pp)
     ]
-    busy = [sum(rank.get(cause, 0.0) for cause in KERNELS) for rank in work]
+    busy = [sum(rank.by_cause.get(cause, 0.0) for cause in KERNELS) for rank in work]
     # Ranks come pool by pool, as their pools do.
     spent = sum(time * count for time, count in zip(busy, gpus, strict=True))
     return own_factor(table) * spent / 1e9 / (sum(gpus) * step_s)
@@ -66,7 +87,7 @@ def kernel_share(
 
 def time_breakdown(
     table: CostTable, costs: StageCosts, counts: Counts, work: Work
-) -> TimeBreakdown:
+) -> tuple[TimeBreakdown, dict[str, float]]:
     """Split the step of one layout by cause.
 
     The busiest rank's own work is known by cause. Transfers between stages add the
@@ -82,7 +103,7 @@ def time_breakdown(
         work: Time of every rank by cause. [ns]
 
     Returns:
-        Times that add up to the step. [s]
+        Times that add up to the step, and those that add up to ``other``. [s]
     """
     graph = graph_of(costs)
     x = durations(costs, stage_vectors(costs, counts))
@@ -90,8 +111,8 @@ def time_breakdown(
     without_p2p = makespan(graph, x, 0)
     bare = _without_data_parallel(costs, x)
     alone = makespan(graph, bare, 0)
-    busiest: dict[str, float] = max(work, key=lambda rank: sum(rank.values()))
-    causes = defaultdict(float, busiest)
+    busiest = max(work, key=lambda rank: rank.total)
+    causes = defaultdict(float, busiest.by_cause)
     slots = Slots(costs.pp, costs.vpp)
     last = max(range(costs.pp), key=lambda rank: x[slots.opt(rank)])
     part = table.each[costs.pool(last)]
@@ -106,7 +127,9 @@ def time_breakdown(
     factor = own_factor(table)
     seconds = {cause: factor * time / 1e9 for cause, time in causes.items()}
     straggler = whole * (costs.slowdown - factor) / 1e9
-    return TimeBreakdown(**seconds, straggler=straggler)
+    waits = {**busiest.waits, "step_overhead": float(costs.overhead)}
+    others = {name: factor * time / 1e9 for name, time in waits.items() if time}
+    return TimeBreakdown(**seconds, straggler=straggler), others
 
 
 def own_factor(table: CostTable) -> float:
@@ -149,9 +172,7 @@ def _without_data_parallel(costs: StageCosts, x: Sequence[int]) -> list[int]:
     return bare
 
 
-def work_by_rank(
-    table: CostTable, costs: StageCosts, counts: Counts
-) -> list[dict[str, float]]:
+def work_by_rank(table: CostTable, costs: StageCosts, counts: Counts) -> list[RankWork]:
     """Time of the forwards and backwards of every pipeline rank, by cause.
 
     Args:
@@ -162,7 +183,7 @@ def work_by_rank(
     Returns:
         Time of all micro-batches by cause. [ns], shape (pp,)
     """
-    ranks: list[dict[str, float]] = []
+    ranks: list[RankWork] = []
     for pool, part in enumerate(table.each):
         context = Context.of(part.workload, part.meshes)
         data = DataGroups.of(part.workload, part.meshes, context.links)
@@ -201,20 +222,22 @@ def _ends(data: DataGroups, context: Context, costs: StageCosts) -> Ends:
 
 def _rank_causes(
     costs: StageCosts, counts: Counts, layers: Layers, ends: Ends, rank: int
-) -> dict[str, float]:
+) -> RankWork:
     """Time of all micro-batches of one rank, by cause. [ns]."""
-    causes: dict[str, float] = defaultdict(float)
+    work = RankWork(defaultdict(float), defaultdict(float))
     stages = list(stages_of(costs, rank))
     held = counts[stages].sum(axis=0)
     for (kind, entry), passes in layers.items():
         for parts in passes if held[kind, entry] else ():
-            _add(causes, parts, int(held[kind, entry]) * costs.passes)
+            _add(work, parts, int(held[kind, entry]) * costs.passes)
     for stage, passes in ends:
         for parts in passes if stage in stages else ():
-            _add(causes, parts, costs.passes)
-    return causes
+            _add(work, parts, costs.passes)
+    return work
 
 
-def _add(causes: dict[str, float], parts: Parts, times: int) -> None:
-    for cause, seconds in parts.by_cause.items():
-        causes[cause] += times * float(seconds[0]) * 1e9
+def _add(work: RankWork, parts: Parts, times: int) -> None:
+    pairs = ((work.by_cause, parts.by_cause), (work.waits, parts.waits))
+    for causes, found in pairs:
+        for cause, seconds in found.items():
+            causes[cause] += times * float(seconds[0]) * 1e9

@@ -49,7 +49,7 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
     flops = _model_tflops(workload, tokens / layout.gpus)
     peak = _mean_peak(pricing, layout) / 1e12
     work = work_by_rank(priced.table, priced.costs, priced.counts)
-    breakdown = time_breakdown(priced.table, priced.costs, priced.counts, work)
+    breakdown, others = time_breakdown(priced.table, priced.costs, priced.counts, work)
     memory = memory_estimate(priced)
     return Estimate(
         step_time_s=Interval.around(step, pricing.uncertainty.time),
@@ -62,6 +62,7 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
         ),
         hfu=_hardware_tflops(priced, tokens / layout.gpus) / peak,
         time_breakdown_s=breakdown,
+        other_by_cause_s=others,
         kernel_share=kernel_share(priced.table, priced.costs, work, step),
         memory=memory,
         padding=padding_estimate(pricing, layout, step),

@@ -75,6 +75,6 @@ def _bound(
 
 def _cause(estimate: Estimate) -> str:
     """The longest part of the step, and its share."""
-    times = estimate.time_breakdown_s.model_dump()
+    times = estimate.causes_s
     longest = max(times, key=lambda cause: times[cause])
     return f"{CAUSE_WORDS[longest]} {times[longest] / estimate.step_time_s.value:.1%}"

@@ -2,7 +2,12 @@
 
 from collections.abc import Sequence
 
-from planner.specs.answer.estimate import Estimate, MemoryEstimate, StageMemory
+from planner.specs.answer.estimate import (
+    WAIT_WORDS,
+    Estimate,
+    MemoryEstimate,
+    StageMemory,
+)
 from planner.specs.answer.result import Explanation, RankedPlan
 from planner.specs.layouts.layout_text import degrees_changed
 from planner.specs.layouts.offload import offload_text
@@ -19,6 +24,7 @@ CAUSE_WORDS = {
     "optimizer": "optimizer step",
     "straggler": "stragglers",
     "other": "other",
+    **WAIT_WORDS,
 }
 CATEGORIES = {
     "weights": "weights",
@@ -68,9 +74,9 @@ def time_terms(best: Estimate, other: Estimate) -> list[tuple[str, float, float]
         Cause, time in the plan, time in the other; differences add up to that of the
         steps. [s], shape (causes,)
     """
-    ours, theirs = best.time_breakdown_s, other.time_breakdown_s
+    ours, theirs = best.causes_s, other.causes_s
     terms = [
-        (cause, getattr(ours, cause), getattr(theirs, cause)) for cause in CAUSE_WORDS
+        (cause, ours.get(cause, 0.0), theirs.get(cause, 0.0)) for cause in CAUSE_WORDS
     ]
     return sorted(terms, key=lambda term: term[1] - term[2])
 
@@ -206,7 +212,7 @@ def costs_words(best: Estimate) -> tuple[str, str]:
         For example `77.6%`, and `pipeline bubble 4.3%, recompute 2.0%`. [text]
     """
     step = best.step_time_s.value
-    times = best.time_breakdown_s.model_dump()
+    times = best.causes_s
     kernels = times.pop("compute") / step
     costs = sorted(
         ((cause, time / step) for cause, time in times.items()),

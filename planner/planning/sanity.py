@@ -98,7 +98,7 @@ def _too_slow(workload: Workload, predicted: Estimate) -> tuple[str, ...]:
 
 def _largest_loss(predicted: Estimate) -> str:
     """The cause beside the kernels that takes most, or the kernels themselves."""
-    causes = predicted.time_breakdown_s.model_dump()
+    causes = predicted.causes_s
     step = predicted.step_time_s.value
     lost = {name: time for name, time in causes.items() if name != "compute"}
     worst = max(lost, key=lambda name: lost[name])

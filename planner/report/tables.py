@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.specs.answer.estimate import (
+    WAIT_WORDS,
     Estimate,
     MemoryEstimate,
     StageMemory,
-    TimeBreakdown,
     Verdict,
 )
 from planner.specs.answer.result import RankedPlan
@@ -31,6 +31,7 @@ CAUSES = {
     "optimizer": "optimizer",
     "straggler": "straggler",
     "other": "other",
+    **WAIT_WORDS,
 }
 """Field of the time breakdown to its name in a report."""
 CATEGORIES = (
@@ -147,16 +148,16 @@ def throughput_table(estimate: Estimate) -> Table:
     return grid
 
 
-def time_table(times: TimeBreakdown) -> Table:
+def time_table(estimate: Estimate) -> Table:
     """The step as a waterfall of its causes.
 
     Args:
-        times: Exposed time by cause. [s]
+        estimate: Predicted time and memory of a layout. [-]
 
     Returns:
         A table with seconds, share of the step and a bar for each cause. [-]
     """
-    spent = {CAUSES[name]: value for name, value in times if value}
+    spent = {CAUSES[name]: value for name, value in estimate.causes_s.items() if value}
     total = sum(spent.values())
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("cause")

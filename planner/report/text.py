@@ -199,7 +199,7 @@ def _risk(result: Result) -> Iterator[RenderableType]:
 def _costs(plan: RankedPlan) -> Iterator[RenderableType]:
     estimate = plan.estimate
     yield section("Throughput", throughput_table(estimate))
-    yield section("Time of one step", time_table(estimate.time_breakdown_s))
+    yield section("Time of one step", time_table(estimate))
     memory = Group(memory_table(estimate.memory), verdict_line(estimate.memory))
     yield section("Memory", memory)
 

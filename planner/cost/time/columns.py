@@ -19,6 +19,8 @@ from planner.models.layers.blocks import LayerKind
 
 CAUSES = ("compute", "tp_comm", "cp_comm", "ep_comm", "dp_comm", "recompute", "other")
 """Causes of exposed time inside a layer, in the words of the estimate."""
+WAITS = ("launches", "expert_launches", "offload_copies", "mask_copies")
+"""Parts of ``other``, each of which is a wait for the host."""
 
 
 @dataclass(frozen=True)
@@ -26,25 +28,51 @@ class Parts:
     """Time by cause; each a column of shape (meshes,). [s]."""
 
     by_cause: dict[str, Floats] = field(default_factory=dict)
+    waits: dict[str, Floats] = field(default_factory=dict)
+    """Parts of ``other``, which holds their sum."""
 
     def plus(self, cause: str, time: Floats) -> "Parts":
         """Add time under one cause.
 
         Args:
-            cause: One of ``CAUSES``. [text]
+            cause: One of ``CAUSES`` or of ``WAITS``. [text]
             time: Exposed time. [s], shape (meshes,)
 
         Returns:
             New parts.
         """
+        waits = self.waits
+        if cause in WAITS:
+            waits, cause = _added(waits, cause, time), "other"
         assert cause in CAUSES
-        return Parts({**self.by_cause, cause: self.by_cause.get(cause, 0.0) + time})
+        return Parts(_added(self.by_cause, cause, time), waits)
+
+    def joined(self, others: "Parts", times: float) -> "Parts":
+        """Add other parts several times.
+
+        Args:
+            others: Parts. [s]
+            times: Number of times. [1]
+
+        Returns:
+            New parts.
+        """
+        by_cause, waits = self.by_cause, self.waits
+        for cause, time in others.by_cause.items():
+            by_cause = _added(by_cause, cause, times * time)
+        for cause, time in others.waits.items():
+            waits = _added(waits, cause, times * time)
+        return Parts(by_cause, waits)
 
     @property
     def total(self) -> Floats:
         """Sum over the causes. [s], shape (meshes,)."""
         total: Floats = np.sum(list(self.by_cause.values()), axis=0)
         return total
+
+
+def _added(times: dict[str, Floats], cause: str, time: Floats) -> dict[str, Floats]:
+    return {**times, cause: times.get(cause, 0.0) + time}
 
 
 @dataclass(frozen=True)

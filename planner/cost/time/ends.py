@@ -98,7 +98,7 @@ def _masked(context: Context, forward: Parts) -> Parts:
         return forward
     tokens = np.asarray(meshes.micro_batch * workload.training.seq_len, dtype=float)
     copied = tokens * workload.training.seq_len
-    return forward.plus("other", copied / copy_bandwidth(workload))
+    return forward.plus("mask_copies", copied / copy_bandwidth(workload))
 
 
 def _outer_time(context: Context) -> Floats:
@@ -164,10 +164,7 @@ def head_end(context: Context) -> End:
     model = workload.model
     passes = 1 + model.mtp_layers
     forward, backward = _head_pass(context)
-    parts = [
-        Parts({cause: passes * time for cause, time in side.by_cause.items()})
-        for side in (forward, backward)
-    ]
+    parts = [Parts().joined(side, passes) for side in (forward, backward)]
     local = context.longest.local
     # The norm's input, and its output, which only the head's own gradient reads.
     inputs = 2 if workload.training.trains_head else 1
@@ -179,8 +176,7 @@ def head_end(context: Context) -> End:
         kind = workload.recipe.kind("none")
         extra = layer_time(context, model.mtp_kind, kind)
         for index, side in enumerate(extra):
-            for cause, time in side.by_cause.items():
-                parts[index] = parts[index].plus(cause, model.mtp_layers * time)
+            parts[index] = parts[index].joined(side, model.mtp_layers)
         kept = kept + model.mtp_layers * saved_bytes(
             workload, model.mtp_kind, kind, meshes
         )

@@ -41,7 +41,7 @@ def launched(
         chunks: Chunks of keys that a ring attends to one by one. [1]
 
     Returns:
-        Both passes, with the wait under ``other``; unchanged where a graph of the
+        Both passes, with the wait under ``launches``; unchanged where a graph of the
         layer is launched. One of the router alone leaves the layer's own kernels. [s],
         shape (meshes,)
 
@@ -60,8 +60,8 @@ def launched(
     ahead = (profile.host_forward + more) * each
     behind = (profile.host_backward + more) * each + again * ahead
     return (
-        forward.plus("other", np.maximum(ahead - forward.total, 0.0)),
-        backward.plus("other", np.maximum(behind - backward.total, 0.0)),
+        forward.plus("launches", np.maximum(ahead - forward.total, 0.0)),
+        backward.plus("launches", np.maximum(behind - backward.total, 0.0)),
     )
 
 

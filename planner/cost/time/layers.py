@@ -59,8 +59,11 @@ def layer_time(
     )
     if routed:
         own = _expert_work(context, layer, work.beside)
-        waits = expert_waits(context, layer, *own)
-        passes = passes[0].plus("other", waits[0]), passes[1].plus("other", waits[1])
+        ahead, behind = expert_waits(context, layer, *own)
+        passes = (
+            passes[0].plus("expert_launches", ahead),
+            passes[1].plus("expert_launches", behind),
+        )
     if layer.role == "below":
         return passes[0], Parts().plus("compute", np.zeros(len(context.meshes)))
     if not context.workload.offload.activations:
@@ -141,7 +144,9 @@ def _with_copies(
     """Add the exposed time of copies to the host and back."""
     saved = kept_bytes(context.workload, layer, kind, context.meshes)
     forward, backward = (
-        parts.plus("other", exposed_copies(context.workload, saved, parts.total))
+        parts.plus(
+            "offload_copies", exposed_copies(context.workload, saved, parts.total)
+        )
         for parts in passes
     )
     return forward, backward

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from planner.specs.answer.estimate import WAIT_WORDS
+
 Figure = dict[str, object]
 """`data` and `layout`, as plotly.js takes them, colours as names of the palette."""
 Trace = dict[str, object]
@@ -19,7 +21,7 @@ CAUSE_COLOURS = {
     "optimizer": "end",
     "bubble": "idle",
     "straggler": "straggler",
-    "other": "other",
+    **dict.fromkeys(("other", *WAIT_WORDS), "other"),
 }
 """Cause of the time breakdown to its colour."""
 MARGIN = {"t": 12, "r": 12, "b": 44, "l": 12}

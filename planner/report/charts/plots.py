@@ -9,7 +9,7 @@ from rich.text import Text
 
 from planner.report.charts.timeline import Timeline, time_by_rank
 from planner.report.tables import CATEGORIES, section
-from planner.specs.answer.estimate import Estimate, MemoryEstimate
+from planner.specs.answer.estimate import WAIT_WORDS, Estimate, MemoryEstimate
 
 WIDTH = 64
 """Columns of a bar. [1]"""
@@ -26,7 +26,7 @@ _TIME = {
     "reduce gradients": ("D", "magenta"),
     "pipeline send": ("P", "green"),
     "optimizer": ("o", "magenta"),
-    "other": ("-", "bright_black"),
+    **dict.fromkeys(WAIT_WORDS, ("-", "bright_black")),
     "bubble": ("·", "bright_black"),
 }
 """Cause of time in a rank's step to mark and colour."""
@@ -39,7 +39,7 @@ _TIME_WORDS = {
     "D": "data parallel",
     "P": "pipeline sends",
     "o": "end of step",
-    "-": "other",
+    "-": "waits for the host",
     "·": "bubble",
 }
 _MEMORY = {

@@ -16,10 +16,10 @@ from planner.report.charts.look import (
 from planner.report.charts.timeline import Timeline, time_by_rank
 from planner.report.tables import CATEGORIES
 from planner.specs.answer.estimate import (
+    WAIT_WORDS,
     Estimate,
     MemoryEstimate,
     StageMemory,
-    TimeBreakdown,
 )
 
 SHORT = {
@@ -34,12 +34,13 @@ SHORT = {
     "bubble": "pipeline bubble",
     "straggler": "stragglers",
     "other": "other",
+    **WAIT_WORDS,
 }
 """Cause of the time breakdown to its name in a chart."""
 _OF_RANK = {
     **{cause: (SHORT[cause], CAUSE_COLOURS[cause]) for cause in list(SHORT)[:5]},
     "dp_comm": ("data parallel", "data"),
-    "other": ("other", "other"),
+    **{cause: (name, "other") for cause, name in WAIT_WORDS.items()},
     "pipeline send": ("pipeline sends", "pipeline"),
     "gather parameters": ("gather parameters", "data"),
     "reduce gradients": ("reduce gradients", "data"),
@@ -158,17 +159,17 @@ def memory_moments(stage: StageMemory) -> Figure:
     return {"data": traces, "layout": drawn}
 
 
-def spent(times: TimeBreakdown) -> dict[str, float]:
+def spent(estimate: Estimate) -> dict[str, float]:
     """Causes that take any time.
 
     Args:
-        times: Exposed time by cause. [s]
+        estimate: Predicted time and memory of a layout. [-]
 
     Returns:
         Cause to time, the kernels first. [s]
     """
-    every = dict(times)
-    return {cause: every[cause] for cause in SHORT if every[cause]}
+    every = estimate.causes_s
+    return {cause: every[cause] for cause in SHORT if every.get(cause)}
 
 
 def waterfall(estimate: Estimate) -> Figure:
@@ -216,23 +217,23 @@ def waterfall(estimate: Estimate) -> Figure:
 
 def _losses(estimate: Estimate) -> dict[str, float]:
     """Share of the peak that every cause takes. [1]."""
-    times = spent(estimate.time_breakdown_s)
+    times = spent(estimate)
     step = sum(times.values())
     shares = {SHORT[cause]: time / step for cause, time in times.items()}
     kernels = shares.pop(SHORT["compute"], 0.0) - estimate.mfu.full_attention
     return {"slower kernels": kernels, **shares}
 
 
-def step_causes(times: TimeBreakdown) -> tuple[Figure, Legend]:
+def step_causes(estimate: Estimate) -> tuple[Figure, Legend]:
     """The step as one stacked bar of its causes.
 
     Args:
-        times: Exposed time by cause. [s]
+        estimate: Predicted time and memory of a layout. [-]
 
     Returns:
         The bar, and the legend. [s]
     """
-    shown = spent(times)
+    shown = spent(estimate)
     step = sum(shown.values())
     traces = [
         bars(

@@ -154,7 +154,7 @@ def timeline(workload: Workload, layout: Layout) -> Timeline:
         spans=tuple(step.spans()),
         makespan=step.ends[-1],
         slowdown=priced.costs.slowdown,
-        work=tuple(work),
+        work=tuple(rank.named for rank in work),
         step_factor=own_factor(priced.table),
     )
 

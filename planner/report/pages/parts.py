@@ -295,7 +295,7 @@ def time_section(estimate: Estimate) -> Section:
     Returns:
         The section. [-]
     """
-    figure, meaning = step_causes(estimate.time_breakdown_s)
+    figure, meaning = step_causes(estimate)
     return Section(
         "time",
         "From peak to achieved",

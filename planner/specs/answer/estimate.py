@@ -96,6 +96,16 @@ class TimeBreakdown(BaseModel):
     other: float = 0.0
 
 
+WAIT_WORDS = {
+    "launches": "waits for kernel launches",
+    "expert_launches": "waits for launches of experts",
+    "offload_copies": "copies of offloaded activations",
+    "mask_copies": "copies of attention masks",
+    "step_overhead": "fixed host work of a step",
+}
+"""Part of `other` to its name in answers: all are waits for the host. [text]"""
+
+
 class MomentMemory(BaseModel):
     """Memory of one pipeline rank at one moment, by category. [GiB].
 
@@ -280,6 +290,11 @@ class Estimate(BaseModel):
     mfu: ByConvention
     hfu: float
     time_breakdown_s: TimeBreakdown
+    other_by_cause_s: dict[str, float] = Field(
+        default={}, exclude_if=lambda found: not found
+    )
+    """Parts of `other` that take time, which add up to it; in older answers none. [s]
+    """
     kernel_share: float = 1.0
     """Share of the time of all GPUs in kernels of forward and backward; in the rest
     they wait, for each other or for memory. 1 in older answers. [1]"""
@@ -293,3 +308,11 @@ class Estimate(BaseModel):
     time_to_train_s: float | None = None
     cost_usd: float | None = None
     energy_mwh: float | None = None
+
+    @property
+    def causes_s(self) -> dict[str, float]:
+        """Time by cause with the parts of `other` in its place. [s]."""
+        times: dict[str, float] = self.time_breakdown_s.model_dump()
+        if self.other_by_cause_s:
+            del times["other"]
+        return times | self.other_by_cause_s

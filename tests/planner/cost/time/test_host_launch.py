@@ -17,6 +17,7 @@ def test_a_pass_lasts_as_long_as_its_launches() -> None:
     )
     forward, backward = launched(its, *device)
     assert forward.by_cause["other"] == pytest.approx(2e-3)
+    assert forward.waits["launches"] == forward.by_cause["other"]
     assert backward.by_cause["other"] == 0.0
     _, again = launched(its, *device, again=2.0)
     assert again.total == pytest.approx(10e-3)

@@ -74,7 +74,9 @@ def kernels(plan: Plan) -> float:
     variant, _, choice, costs, split = plan
     alone = price_meshes(variant, Meshes.from_rows([tuple(choice.mesh)]), costs.menu)
     work = work_by_rank(alone, costs, split)
-    busy = sum(rank.get(c, 0.0) for rank in work for c in ("compute", "recompute"))
+    busy = sum(
+        rank.by_cause.get(c, 0.0) for rank in work for c in ("compute", "recompute")
+    )
     return own_factor(alone) * busy / 1e9
 
 
