@@ -218,6 +218,7 @@ class Reading:
         ignored: Settings that change no layout, time or memory. [text]
         unknown: Settings that were not understood. [-]
         gpus: Ranks of the run where the files give a number, else None. [1]
+        nodes: Nodes of these ranks where the files give a number, else None. [1]
         sizes: Sizes of the model that the files state. [-]
         per_replica: Sequences of a step that each data-parallel rank takes, where no
             file says the global batch. [sequence]
@@ -238,6 +239,7 @@ class Reading:
     ignored: tuple[str, ...] = ()
     unknown: tuple[Unknown, ...] = ()
     gpus: int | None = None
+    nodes: int | None = None
     sizes: tuple[Size, ...] = ()
     per_replica: int | None = None
     named: str = ""

@@ -20,6 +20,7 @@ from planner.launch.registry import TARGETS
 from planner.launch.shell.runs import (
     Alternative,
     alternatives,
+    launch_of,
     refuse_alternatives,
 )
 from planner.launch.shell.values import UnsetError
@@ -159,7 +160,9 @@ def _by(target: Target, files: Files) -> Reading:
     """Reading by the method that the files train with."""
     tool = tool_of(target.name)
     method = method_of(files, tool)
-    reading = target.read(files)
+    reading, launch = target.read(files), launch_of(files)
+    gpus = reading.gpus or launch.ranks
+    reading = replace(reading, gpus=gpus, nodes=reading.nodes or launch.nodes)
     return in_sequences(reading, files, tool) if method.pairs else reading
 
 

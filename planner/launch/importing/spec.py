@@ -2,51 +2,22 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hardware.catalog import Cluster
 from hardware.reading.documents import (
     DocumentError,
     plain,
 )
 from planner.errors import BadInputError
-from planner.job.fleets import cluster_named
-from planner.job.one_line import fleet_of
 from planner.job.one_line.models import known_model, model_named
 from planner.launch.brief import Reading
+from planner.launch.importing.fleet import UserOverrides, cluster_of, fleet_told
 from planner.launch.sizes import refuse_other_model
 from planner.launch.unknown import refuse_unknown
 from planner.specs.layouts.axes import MESH
 from planner.specs.reading.read import assigned
-
-
-@dataclass(frozen=True)
-class UserOverrides:
-    """Answers of the user on what the files do not hold.
-
-    Attributes:
-        model: Name of a preset, or a path of a config.json; empty to take the
-            model of the files. [text]
-        cluster: Name or path of a cluster; empty for node and nodes. [text]
-        on: Count of GPUs in any spelling; empty for cluster or node. [text]
-        node: Name of a node, for a cluster of `nodes` such nodes. [text]
-        nodes: Number of nodes; None to follow from the ranks of the files. [1]
-        ignore: Settings that were not understood, and change nothing. [text]
-    """
-
-    model: str = ""
-    cluster: str = ""
-    on: str = ""
-    node: str = ""
-    nodes: int | None = None
-    ignore: tuple[str, ...] = ()
-
-    @property
-    def ranks(self) -> bool:
-        """Tell if the answers hold the number of ranks. [-]."""
-        return bool(self.cluster or self.on or (self.node and self.nodes))
 
 
 def settled(reading: Reading, told: UserOverrides) -> Reading:
@@ -145,7 +116,7 @@ def _batch(fields: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
     batches = {"global_batch", "global_batch_tokens"}
     if not (each and cluster) or batches & training.keys():
         return {}
-    gpus = _cluster(cluster).gpus
+    gpus = cluster_of(cluster).gpus
     inner = math.prod(int(layout.get(a.name, 1)) for a in MESH if a.name != "dp")
     if gpus % inner:
         return {}
@@ -157,15 +128,7 @@ def _shards(fields: Mapping[str, Any], reading: Reading) -> dict[str, Any]:
     settled = reading.copies or reading.shares_batch or reading.on_one_rank
     if not settled or not fields.get("cluster"):
         return {}
-    return {"layout": dict(reading.layout_on(_cluster(fields["cluster"])))}
-
-
-def _cluster(given: str | dict[str, Any]) -> Cluster:
-    """Cluster by name, by file or in place."""
-    try:
-        return cluster_named(given, Path())
-    except ValueError as error:
-        raise BadInputError(str(error), field="--cluster") from error
+    return {"layout": dict(reading.layout_on(cluster_of(fields["cluster"])))}
 
 
 def _fields(reading: Reading, told: UserOverrides) -> dict[str, Any]:
@@ -173,7 +136,7 @@ def _fields(reading: Reading, told: UserOverrides) -> dict[str, Any]:
     model: Any = _given_model(reading, told)
     found: dict[str, Any] = {
         "model": model if isinstance(model, str) else dict(model),
-        "cluster": told.cluster or _inline_cluster(reading, told),
+        "cluster": fleet_told(reading, told),
         "training": dict(reading.training),
         "framework": reading.framework,
         "stack": dict(reading.stack),
@@ -222,26 +185,3 @@ def _has_vocabulary(model: object) -> bool:
         return True
     parts = (model, *(part for part in model.values() if isinstance(part, Mapping)))
     return any("vocab_size" in part for part in parts)
-
-
-def _inline_cluster(
-    reading: Reading, told: UserOverrides
-) -> str | Mapping[str, object] | None:
-    """Nodes below one leaf, where the user counts GPUs or names the node alone."""
-    if told.on:
-        given = fleet_of(told.on, None).cluster
-        return given if isinstance(given, str) else dict(given)
-    if not told.node:
-        return None
-    from hardware.catalog import node  # noqa: PLC0415  # only where it is asked for
-
-    try:
-        per_node = node(told.node).gpus_per_node
-    except ValueError as error:
-        raise BadInputError(str(error), field="--node") from error
-    nodes = told.nodes or (reading.gpus // per_node if reading.gpus else None)
-    if nodes is None:
-        raise BadInputError(
-            "the files do not say how many nodes", field="--nodes", allowed="1 or more"
-        )
-    return {"name": f"{told.node}-{nodes}", "node": told.node, "nodes": max(nodes, 1)}

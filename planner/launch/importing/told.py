@@ -52,6 +52,9 @@ def report(reading: Reading, fields: Mapping[str, object], out: str) -> str:
     shown = layout if isinstance(layout, dict) else {}
     degrees = [f"{k}={v}" for k, v in shown.items() if isinstance(v, int | str)]
     lines = [f"{out}: a job for {reading.framework}", "  layout: " + ", ".join(degrees)]
+    hardware = fields.get("cluster")
+    if isinstance(hardware, Mapping):
+        lines.append(f"  hardware: {hardware.get('name', '')}")
     lines += _worked_out(reading, fields)
     if reading.unknown:
         lines += ["  set aside by --ignore:"]

@@ -17,7 +17,13 @@ from planner.launch.shell.bash.parse import first_error, tree_of
 from planner.launch.shell.bash.programs import begun
 from planner.launch.shell.bash.state import Choices, Command, Doubt, Record, Shell
 from planner.launch.shell.launchers import NONE, certainty
-from planner.launch.shell.tasks import counted, head_of, ranks_of, slurm_variables
+from planner.launch.shell.tasks import (
+    counted,
+    head_of,
+    nodes_of,
+    ranks_of,
+    slurm_variables,
+)
 from planner.launch.shell.values import (
     LOOSE,
     PART,
@@ -62,6 +68,7 @@ class Launch:
         words: Its words; what no file sets stands as the script writes it. [text]
         environment: Variables that the script sets for it. [text]
         ranks: Ranks of the run; None where no file says them. [1]
+        nodes: Nodes that the ranks lie on; None where no file says them. [1]
     """
 
     file: str = ""
@@ -69,6 +76,7 @@ class Launch:
     words: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     ranks: int | None = None
+    nodes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -275,6 +283,7 @@ def _alternative(
         words,
         environment,
         ranks_of(starter, around, environment) or None,
+        nodes_of(starter, around, environment) or None,
     )
     text = _written(command, environment, around)
     kept = {n: t for n, t in world.record.files.items() if not is_script(n, t)}

@@ -121,8 +121,26 @@ def ranks_of(starter: Counts, around: Counts, environment: Mapping[str, str]) ->
         return nodes * per_node
     if "gpus" in around:
         return around["gpus"]
-    tasks = around.get("tasks")
-    return tasks or (nodes or 0) * around.get("tasks_per_node", 0)
+    tasks = around.get("tasks", 0)
+    if per_node and tasks <= 1:
+        return per_node
+    # One task without a count of GPUs starts as many ranks as it sees GPUs.
+    return tasks if tasks > 1 else (nodes or 0) * around.get("tasks_per_node", 0)
+
+
+def nodes_of(starter: Counts, around: Counts, environment: Mapping[str, str]) -> int:
+    """Nodes of a run; 0 where the files do not say them.
+
+    Args:
+        starter: Counts of the command that starts ranks. [1]
+        around: Counts of the scheduler's command and of the script's head. [1]
+        environment: Variables of the command. [text]
+
+    Returns:
+        The nodes. [1]
+    """
+    own = starter.get("nodes") or _number(environment, "NNODES")
+    return own or around.get("nodes", 0)
 
 
 def _number(environment: Mapping[str, str], name: str) -> int:

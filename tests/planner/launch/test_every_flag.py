@@ -288,7 +288,7 @@ def test_a_batch_follows_from_its_parts(steps: int) -> None:
 def test_megatron_takes_one_micro_batch_where_no_batch_is_given() -> None:
     text = f"{MEGATRON.replace('--train-iters $STEPS', '')} --micro-batch-size 2\n"
     fields = import_spec(read_texts({"run.sh": text}, "megatron", ""), NODES, ())
-    assert fields["training"]["global_batch"] == 2 * 32 // 8
+    assert fields["training"]["global_batch"] == 2 * 16 // 8
 
 
 WHOLE = (

@@ -128,6 +128,7 @@ def reading_of(its: Found, target: str) -> Reading:
         ignored=tuple(_ignored(its)),
         unknown=tuple(_unknown(its)),
         gpus=gpus,
+        nodes=whole(its.places, "num_machines", its.name, 0, least=0) or None,
         sizes=sizes_of(its.model, HUGGING_FACE, file="config.json"),
         per_replica=_per_replica(layout),
         copies=copies(its),

@@ -18,6 +18,7 @@ class Paths(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     paths: dict[str, list[str]]
+    unwritten: frozenset[str]
     flags: list[str]
 
 

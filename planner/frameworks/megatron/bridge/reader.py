@@ -30,6 +30,8 @@ SOME = 1
 MARK = "tensor_model_parallel_size"
 LETTERS = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}
 """Letter of --pipeline-model-parallel-layout by kind of layer. [text]"""
+BACKENDS = ("flash", "fused", "unfused", "local", "auto")
+"""Members of AttnBackend, in order. [text]"""
 DTYPES = {
     "torch.float32": "fp32",
     "torch.bfloat16": "bf16",
@@ -150,6 +152,7 @@ def _words(its: Mapping[str, Any], file: str) -> Iterator[tuple[str, list[str]]]
             value = _switch(value, path, file)
         if value is None or value is False:
             continue
+        value = _member(value)
         several = takes == "+" and isinstance(value, list)
         values = value if several else [_letters(value)]
         if takes == 0:
@@ -185,6 +188,17 @@ def _switch(value: object, path: str, file: str) -> bool | None:
     raise BadInputError(
         "is a switch", file=file, field=path, value=value, allowed="true or false"
     )
+
+
+def _member(value: Any) -> Any:
+    """Name of a member of AttnBackend, which a saved ConfigContainer counts.
+
+    Source: megatron/core/transformer/enums.py, AttnBackend.
+    """
+    if not (isinstance(value, Mapping) and "AttnBackend" in str(value.get("_target_"))):
+        return value
+    number = (value.get("_args_") or [0])[0]
+    return dict(enumerate(BACKENDS, start=1)).get(number, number)
 
 
 def _letters(value: object) -> object:

@@ -129,6 +129,8 @@ def overrides(brief: Brief) -> dict[str, dict[str, Any]]:
     given["--num-layers"] = brief.architecture.layers
     found: dict[str, dict[str, Any]] = {}
     for option, every in paths().paths.items():
+        if option in paths().unwritten:
+            continue
         value = given.get(option, False if option in paths().flags else None)
         for path in every if value is not None else ():
             block, _, name = path.partition(".")

@@ -85,7 +85,11 @@ def model_of(folder: Path) -> str:
 def read_as_a_user_does(files: dict[str, str], model: str) -> str:
     """Down to the job that is written, and what is said of it."""
     reading = read_texts(files, None, "folder")
-    told = UserOverrides(model="" if reading.model else model, cluster=CLUSTER)
+    told = UserOverrides(
+        model="" if reading.model else model,
+        node="dgx-h100",
+        nodes=None if reading.gpus else 4,
+    )
     fields = import_spec(reading, told, ("training.seq_len=4096",))
     return spec_text(fields, reading) + report(reading, fields, "job.yaml")
 
