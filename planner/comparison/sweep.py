@@ -5,9 +5,10 @@ Both hand back results as they are done, so that each can be kept on disk at onc
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from planner.errors import BadInputError
+from planner.errors import BadInputError, TimeLimitError
 from planner.search.spread import alone
 from planner.search.stop import Stop, after, under
 
@@ -93,6 +94,60 @@ def on_dask(
         yield from _gathered(client, work, tasks, address)
     finally:
         client.close(timeout=CONNECT_S)
+
+
+@dataclass
+class OnCluster:
+    """Work on the workers of a Dask cluster, and what is left of it when they go.
+
+    Attributes:
+        address: Address of the scheduler, as `tcp://host:8786`. [text]
+        lost: Reason why work was left; empty while there are workers. [text]
+        finished: Tasks that the workers handed back. [1]
+    """
+
+    address: str
+    lost: str = ""
+    finished: int = 0
+
+    def __call__(
+        self, work: Callable[[Any], Any], tasks: Sequence[Any]
+    ) -> Iterator[tuple[int, Any]]:
+        """Do every task; once workers are lost, the others end as at a time limit.
+
+        Args:
+            work: A function of a module that the workers have too. [-]
+            tasks: Arguments of the work, each with `ended`. [-], shape (tasks,)
+
+        Yields:
+            Index of a task and its result. [-]
+
+        Raises:
+            UnreachableError: The workers went before they finished a task.
+        """
+        left = dict(enumerate(tasks))
+        try:
+            for at, result in () if self.lost else on_dask(work, tasks, self.address):
+                self.finished += 1
+                del left[at]
+                yield at, result
+        except UnreachableError as error:
+            if not self.finished:
+                raise
+            self.lost = error.message
+        yield from ((at, work(task.ended())) for at, task in left.items())
+
+    def refuse_lost(self) -> None:
+        """Refuse an answer whose work was not all done.
+
+        Raises:
+            TimeLimitError: Workers were lost.
+        """
+        if self.lost:
+            raise TimeLimitError(
+                f"{self.lost}; what it had not finished has no plan above: call again, "
+                "with --resume DIR to keep what is finished, or with --fall-back"
+            )
 
 
 def connected(address: str) -> Any:

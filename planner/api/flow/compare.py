@@ -14,7 +14,7 @@ from planner.comparison.flow import compare
 from planner.comparison.read import Asking, Given, sweep_of
 from planner.comparison.results import Runner
 from planner.comparison.store import Store
-from planner.comparison.sweep import UnreachableError, on_cores, on_dask
+from planner.comparison.sweep import OnCluster, UnreachableError, on_cores, on_dask
 from planner.errors import BadInputError
 from planner.job.calibration_file import CalibrationFile
 from planner.search.stop import Stop, under
@@ -111,13 +111,20 @@ def runner(
         return on_cores
     if fall_back:
         return partial(_or_here, scheduler, note)
-    return partial(_there, scheduler)
+    return OnCluster(scheduler)
 
 
-def _there(
-    address: str, work: Callable[[Any], Any], tasks: Sequence[Any]
-) -> Iterator[tuple[int, Any]]:
-    return on_dask(work, tasks, address)
+def refuse_lost(run: Runner) -> None:
+    """Refuse an answer that misses what a lost cluster had not finished.
+
+    Args:
+        run: What did the work. [-]
+
+    Raises:
+        TimeLimitError: Workers were lost.
+    """
+    if isinstance(run, OnCluster):
+        run.refuse_lost()
 
 
 def _or_here(

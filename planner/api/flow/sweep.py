@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import product
 from math import prod
@@ -37,6 +37,10 @@ class _Task:
     values: Mapping[str, Any]
     robust: bool
     seconds: float
+
+    def ended(self) -> "_Task":
+        """The combination after the end of the time for it."""
+        return replace(self, seconds=0.0)
 
     @property
     def assignments(self) -> tuple[str, ...]:

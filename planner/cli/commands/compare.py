@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from planner.api.flow.compare import compared, runner
+from planner.api.flow.compare import compared, refuse_lost, runner
 from planner.api.flow.limits import MEMORY
 from planner.api.flow.overlay import lay_over
 from planner.cli.guard import guarded
@@ -156,10 +156,11 @@ def compare(
     lay_over(hardware)
     line = Line(model, on, method, seq_len, global_batch, framework, tokens)
     given, assumed = line.given(specs or [])
+    run = runner(scheduler, fall_back=fall_back, note=_note)
     with candidate_progress() as told:
         answer = compared(
             given,
-            runner(scheduler, fall_back=fall_back, note=_note),
+            run,
             assignments=assignments or (),
             deadline=deadline,
             budget=budget,
@@ -176,6 +177,7 @@ def compare(
     deliver(with_assumed(comparison_report(answer), assumed), text, json_to)
     command = again(context, "compare", SHOWN)
     write_report(report_to, lambda: _page(answer), command)
+    refuse_lost(run)
     _require_plan(answer)
 
 

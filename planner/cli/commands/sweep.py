@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from planner.api.flow.compare import runner
+from planner.api.flow.compare import refuse_lost, runner
 from planner.api.flow.limits import MEMORY
 from planner.api.flow.sweep import fields_over, swept
 from planner.cli.guard import guarded
@@ -97,6 +97,7 @@ def sweep(
     deliver(with_assumed(sweep_report(answer), asked.assumed), text, json_to)
     command = again(context, "sweep", SHOWN)
     write_report(report_to, lambda: _page(answer), command)
+    refuse_lost(run)
     _require_plan(answer)
 
 

@@ -69,6 +69,14 @@ class Asked:
     price: Price | None
     nodes: int
 
+    def ended(self) -> "Asked":
+        """The step after the end of the time for it.
+
+        Returns:
+            It with no time left. [-]
+        """
+        return replace(self, task=self.task.ended())
+
 
 def asked(
     task: Task, answer: CandidateAnswer, prices: Mapping[ChangeName, Price]

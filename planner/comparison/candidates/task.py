@@ -52,6 +52,14 @@ class Task:
     hardware: Path | None = None
     until: float = inf
 
+    def ended(self) -> "Task":
+        """The candidate after the end of the time for it.
+
+        Returns:
+            It with no time left. [-]
+        """
+        return replace(self, until=0.0)
+
     def lay_over(self) -> None:
         """Lay the user's folder of hardware over ours, once for each process.
 

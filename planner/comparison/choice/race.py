@@ -5,7 +5,7 @@ bound is searched for a plan that beats the offer, or for a proof.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, nextafter
 from typing import Literal
 
@@ -40,6 +40,14 @@ class Race:
     answer: CandidateAnswer
     key: Key
     value: float
+
+    def ended(self) -> "Race":
+        """The race after the end of the time for it.
+
+        Returns:
+            It with no time left. [-]
+        """
+        return replace(self, task=self.task.ended())
 
 
 def key_for(question: Question, candidates: Sequence[CandidateAnswer]) -> Key:
