@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from datetime import date
+from errno import ELOOP
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from stat import S_ISDIR, S_ISFIFO, S_ISREG
@@ -23,6 +24,8 @@ MOST_VALUES = 1 << 20
 """Values of a file, aliases followed. [1]"""
 LARGEST_NUMBER = (1 << 63) - 1
 """Largest number that a 64-bit integer holds. [1]"""
+CIRCLE = "links lead in a circle"
+"""Words for a path that ends nowhere. [text]"""
 _LAYOUT = frozenset("\n\t")
 
 
@@ -53,6 +56,24 @@ def is_there(path: Path) -> bool:
     except (OSError, ValueError):
         return False
     return True
+
+
+def absence(path: Path, what: str = "no such file") -> str:
+    """Reason why a path leads nowhere.
+
+    Args:
+        path: A path that is not there. [-]
+        what: Words for nothing there. [text]
+
+    Returns:
+        The words, or that its links lead to each other. [text]
+    """
+    try:
+        path.stat()
+    except (OSError, ValueError) as error:
+        if getattr(error, "errno", None) == ELOOP:
+            return CIRCLE
+    return what
 
 
 def is_file(path: Path) -> bool:

@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from io import FileIO, TextIOWrapper
 from keyword import iskeyword
@@ -14,6 +15,7 @@ from typer.core import TyperGroup
 
 from planner import __version__
 from planner.cli.guard import tell
+from planner.cli.output import discard_stdout
 from planner.cli.stopping import begin_with_process
 
 _EPILOG = (
@@ -101,6 +103,16 @@ class _OnDemand(Mapping[str, Any]):
         return len(COMMANDS)
 
 
+@contextmanager
+def _unread() -> Iterator[None]:
+    """Leave with 0 where the reader of stdout has gone; click leaves with 1."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        discard_stdout()
+        raise typer.Exit from error
+
+
 class _Group(TyperGroup):
     """The whole command: its commands are imported on demand."""
 
@@ -108,6 +120,31 @@ class _Group(TyperGroup):
         super().__init__(**attributes)
         commands: Any = _OnDemand()
         self.commands = commands
+
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        """Read the options before the command; help that nobody reads is no error.
+
+        Args:
+            args: As click gives them. [-]
+            more: As click gives them. [-]
+
+        Returns:
+            The context. [-]
+        """
+        with _unread():
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; its help that nobody reads is no error.
+
+        Args:
+            ctx: Context of the command line. [-]
+
+        Returns:
+            As the command. [-]
+        """
+        with _unread():
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands without importing them.

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from hardware.reading.documents import is_folder, is_there
+from hardware.reading.documents import CIRCLE, absence, is_folder, is_there
 from planner.api.flow.files import write_whole
 from planner.errors import BadInputError
 from planner.specs.reading.escape import shown
@@ -170,6 +170,8 @@ def _obstacle_beside(path: Path) -> str:
     folder = path.parent
     try:
         while not is_there(folder) and folder != folder.parent:
+            if absence(folder) == CIRCLE:
+                return f"{folder}: {CIRCLE}"
             folder = folder.parent
         if not is_folder(folder):
             return f"{folder} is no folder"

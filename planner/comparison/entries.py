@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hardware.reading.documents import beside, is_file, is_there, yaml_files
+from hardware.reading.documents import absence, beside, is_file, is_there, yaml_files
 from planner.comparison.purchase import CandidateSpec
 from planner.errors import BadInputError, did_you_mean
 from planner.specs.reading.read import (
@@ -77,7 +77,8 @@ def located(path: Path) -> Path:
             names = [*known, *known_jobs(), *yaml_files(path.parent)]
             near = did_you_mean(str(path), names)
             raise BadInputError(
-                f"no such file, purchase or job; {near}", file=str(path)
+                f"{absence(path, 'no such file, purchase or job')}; {near}",
+                file=str(path),
             ) from error
     return known[str(path)]
 

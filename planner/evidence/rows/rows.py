@@ -14,7 +14,13 @@ from pydantic import (
     model_validator,
 )
 
-from hardware.reading.documents import DocumentError, is_file, is_there, read_text
+from hardware.reading.documents import (
+    DocumentError,
+    absence,
+    is_file,
+    is_there,
+    read_text,
+)
 from planner.errors import BadInputError
 from planner.evidence.rows.blocks import (
     HardwareBlock,
@@ -152,7 +158,7 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
             yield path
             continue
         if not is_there(path):
-            raise BadInputError("no such file or folder", file=str(path))
+            raise BadInputError(absence(path, "no such file or folder"), file=str(path))
         found = _yaml_files_below(path)
         if not found:
             raise BadInputError(

@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from hardware.reading.documents import (
+    absence,
     is_file,
     is_folder,
     is_there,
@@ -41,7 +42,7 @@ def texts_of(paths: Sequence[Path]) -> Files:
     texts: dict[str, str] = {}
     for path in paths:
         if not is_there(path):
-            raise BadInputError("no such file", file=str(path))
+            raise BadInputError(absence(path), file=str(path))
         for file in _read_of(path) if path.is_dir() else [path]:
             texts[file.name] = user_text(file)
             _refuse_twins(file, texts[file.name])

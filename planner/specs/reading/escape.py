@@ -14,6 +14,8 @@ from hardware.reading.characters import strange_in
 
 _PLAIN = re.compile(r"[\w@%+=:,./-]*", re.ASCII)
 _MARKDOWN = re.compile(r"([\\`<>|*\[\]])")
+_BYTES = range(0xDC80, 0xDD00)
+"""Characters in which Python holds the bytes of a name that is no UTF-8. [1]"""
 WIDTH = 88
 """Columns of YAML that is written. [1]"""
 
@@ -107,4 +109,6 @@ def markdown(text: object) -> str:
 
 
 def _spelt(character: str) -> str:
+    if ord(character) in _BYTES:
+        return f"\\x{ord(character) - 0xDC00:02x}"
     return character.encode("unicode_escape").decode()

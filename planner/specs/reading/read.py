@@ -11,6 +11,7 @@ from hardware import catalog
 from hardware.reading.documents import (
     LARGEST_FILE,
     DocumentError,
+    absence,
     beside,
     is_folder,
     is_there,
@@ -24,6 +25,7 @@ from hardware.reading.yaml_text import DuplicateKeyError
 from planner.errors import BadInputError, did_you_mean
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
+from planner.specs.reading.command_layout import replace_layouts
 from planner.specs.reading.invalid import explained, refuse_answer
 from planner.specs.training import ONLY_WITH
 
@@ -111,7 +113,7 @@ def assigned(
     """
     refuse_answer(fields, file)
     if layout is not None:
-        _replace_layouts(fields, layout, assignments)
+        replace_layouts(fields, layout, assignments)
     for assignment in assignments:
         _assign(fields, assignment, base)
     _forget_other_methods(fields, assignments)
@@ -145,7 +147,7 @@ def locate(path: Path) -> Path:
         return known[str(path)]
     near = did_you_mean(str(path), [*known, *yaml_files(path.parent)])
     raise BadInputError(
-        f"no such file or job; {near}",
+        f"{absence(path, 'no such file or job')}; {near}",
         file=str(path),
     )
 
@@ -319,37 +321,6 @@ def _assign(fields: Fields, assignment: str, base: Path) -> None:
     if value is not None:
         block.pop(EXCLUSIVE.get(dotted.strip(), ""), None)
     block[keys[-1]] = value
-
-
-def _replace_layouts(
-    fields: Fields, layout: PartialLayout, assignments: Sequence[str]
-) -> None:
-    """Put one layout in place of all layouts; assignments may fill what it leaves."""
-    its = layout.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    for path in (each.partition("=")[0].strip() for each in assignments):
-        first, *keys = path.split(".")
-        if first == "layout" and _gives(its, keys):
-            raise BadInputError(
-                "is given by --layout, too",
-                file="--set",
-                field=path,
-                allowed="one of the two",
-            )
-    for phase in fields.get("phases") or ():
-        if isinstance(phase, dict):
-            phase.pop("layout", None)
-    fields["layout"] = its
-
-
-def _gives(block: object, keys: Sequence[str]) -> bool:
-    """Tell if a block holds something at a path, or above or below it."""
-    for key in keys:
-        if not isinstance(block, dict):
-            return True
-        if block.get(key) is None:
-            return False
-        block = block[key]
-    return True
 
 
 def _forget_other_methods(fields: Fields, assignments: Sequence[str]) -> None:

@@ -59,12 +59,36 @@ def test_an_output_may_have_any_name(option: str, tmp_path: Path) -> None:
         assert (tmp_path / name).read_text()
 
 
-@pytest.mark.parametrize("words", [("predict",), ("import", "--out", "x.yaml")])
+@pytest.mark.parametrize(
+    "words", [("predict",), ("import", "--out", "x.yaml"), ("validate",), ("compare",)]
+)
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        (os.fsdecode(b"no\xff"), "/no\\xff: no such file"),
+        ("ring", "/ring: links lead in a circle"),
+        ("ring/inner", "/ring/inner: links lead in a circle"),
+    ],
+)
 def test_an_input_that_leads_nowhere_is_named(
-    words: tuple[str, ...], tmp_path: Path
+    words: tuple[str, ...], name: str, told: str, tmp_path: Path
 ) -> None:
     (tmp_path / "ring").symlink_to("ring")
-    for name in (os.fsdecode(b"no\xff"), "ring"):
-        done = CliRunner().invoke(app, [*words, str(tmp_path / name)])
-        assert done.exit_code == 2, done.output
-        assert "no such file" in done.output
+    done = CliRunner().invoke(app, [*words, str(tmp_path / name)])
+    assert done.exit_code == 2, done.output
+    assert told in done.output
+
+
+@pytest.mark.parametrize("option", ["--json", "--save", "--report"])
+def test_an_output_under_a_ring_is_refused_before_any_answer(
+    option: str, tmp_path: Path
+) -> None:
+    (tmp_path / "ring").symlink_to("ring")
+    done = CliRunner().invoke(app, [*PREDICT, option, str(tmp_path / "ring" / "out")])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "links lead in a circle" in done.stderr
+
+
+@pytest.mark.parametrize("words", ["--help", "plan --help", "--version", "catalog"])
+def test_help_that_nobody_reads_is_no_error(words: str, tmp_path: Path) -> None:
+    assert code(f"{{}} {words} | exec 0<&-", tmp_path) == 0
