@@ -133,6 +133,27 @@ def plain_adapters(asked: Any, magnitudes: str) -> Iterator[Lack]:
         yield Lack(ONE_RATE, RATIO_FIELD, its.loraplus_lr_ratio, "none")
 
 
+def states_together() -> Iterator[Lack]:
+    """States that FSDP2 moves to the host together or not at all.
+
+    Yields:
+        One record.
+
+    References:
+        torch 2.13 distributed/fsdp/_fully_shard/_fsdp_api.py, CPUOffloadPolicy: shards,
+        gradients and with them the optimizer's states lie on the host.
+    """
+
+    def alone(its: Any) -> Any:
+        every = [its.offload.parameters, its.offload.gradients, its.offload.optimizer]
+        some = (every[0] > 0) | (every[1] > 0) | (every[2] > 0)
+        whole = (every[0] == 1) & (every[1] == 1) & (every[2] == 1)
+        return some & (1 - whole > 0)
+
+    what = "FSDP2 moves parameters, gradients and optimizer together"
+    yield Lack(what, "layout.offload", allowed="all three whole, or none", when=alone)
+
+
 class View:
     """A layout as the conditions of records read it."""
 

@@ -76,6 +76,23 @@ LORAS: tuple[dict[str, Any], ...] = (
 )
 
 
+PURE = {"stack": {"name": "hf-bf16"}, "precision": "bf16"}
+FITS: Mapping[str, dict[str, Any]] = {
+    "megatron": {"model": "llama-3.1-8b", "optimizer": "adamw"},
+    "megatron-bridge": {"model": "llama-3.1-8b", "optimizer": "adamw"},
+    "torchtitan": {"model": "llama-3.1-8b", "optimizer": "adamw"},
+    "accelerate": {"optimizer": "adamw", "stack": {}},
+    "llamafactory": {"stack": {"name": "hf-trainer"}, "optimizer": "adamw"},
+    "trl": {"stack": {"loss": "chunked"}, "precision": "bf16", "optimizer": "adamw"},
+    "axolotl": PURE | {"optimizer": "adamw"},
+    "torchtune": PURE | {"model": "llama-3.2-1b", "optimizer": "adamw"},
+    "deepspeed": {"model": "llama-3.2-1b", "optimizer": "adamw"},
+}
+"""What most plans that a target can write have. [text]"""
+PLAIN = ("ep", "comm_dtype", "dp_shard")
+"""Fields of a layout that few targets have. [text]"""
+
+
 @dataclass(frozen=True)
 class Case:
     """A job with a layout, for a target; legal or not."""
@@ -136,7 +153,28 @@ def cases(draw: st.DrawFn, target: str) -> Case:
         "framework": framework,
         "stack": stack,
     }
-    return Case(target, fields, layout)
+    fits = draw(st.integers(0, 3)) > 0
+    return (
+        _fitting(Case(target, fields, layout)) if fits else Case(target, fields, layout)
+    )
+
+
+def _fitting(its: Case) -> Case:
+    """A job like another that the target can more often write."""
+    wanted = FITS[its.target]
+    training = its.fields["training"] | {
+        n: wanted[n] for n in wanted if n in OF_TRAINING
+    }
+    fields = its.fields | {n: wanted[n] for n in wanted if n not in OF_TRAINING}
+    layout = {n: value for n, value in its.layout.items() if n not in PLAIN}
+    if TARGETS[its.target] == "accelerate":
+        layout |= {"zero_stage": 3 if layout["dp"] > 1 else 0, "tp": 1, "cp": 1}
+        layout["dp"] *= its.layout["tp"] * its.layout["cp"]
+        training["global_batch"] *= its.layout["tp"] * its.layout["cp"]
+    return Case(its.target, fields | {"training": training}, layout)
+
+
+OF_TRAINING = ("optimizer", "precision")
 
 
 @st.composite
@@ -182,6 +220,7 @@ def _layouts(draw: st.DrawFn, gpus: int, target: str) -> dict[str, Any]:
                 (
                     {"optimizer": 1.0, "parameters": 1.0, "gradients": 1.0},
                     {"activations": 1.0},
+                    {"optimizer": 1.0},
                 )
             )
         )

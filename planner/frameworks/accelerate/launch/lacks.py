@@ -25,7 +25,13 @@ from planner.frameworks.transformers import (
     sharing_lacks,
 )
 from planner.models.asked import Asked
-from planner.specs.frameworks.lacks import Lack, Writer, no_reference, states_rows
+from planner.specs.frameworks.lacks import (
+    Lack,
+    Writer,
+    no_reference,
+    states_rows,
+    states_together,
+)
 from planner.specs.training import PROJECTED, FreezeSpec
 
 
@@ -52,6 +58,8 @@ def accelerate(asked: Asked) -> Iterator[Lack]:
     yield from _by_trl(asked)
     if deepspeed(asked):
         yield from _zero(asked)
+    else:
+        yield from states_together()
 
 
 def _model(asked: Asked) -> Iterator[Lack]:

@@ -10,7 +10,13 @@ from planner.frameworks.torchtitan.loss import CHUNKED, CHUNKS, COMPILED, loss_o
 from planner.frameworks.torchtitan.model import model_lacks
 from planner.models.asked import Asked
 from planner.models.layers.blocks import Moe
-from planner.specs.frameworks.lacks import Lack, Writer, no_reference, other_rows
+from planner.specs.frameworks.lacks import (
+    Lack,
+    Writer,
+    no_reference,
+    other_rows,
+    states_together,
+)
 
 SCHEDULES = {
     "1f1b": "1F1B",
@@ -47,6 +53,7 @@ def torchtitan(asked: Asked) -> Iterator[Lack]:
     yield from no_reference(asked)
     what = "texts are one stream, which is cut into whole rows"
     yield from other_rows(asked, (), what)
+    yield from states_together()
     yield from _numbers(asked)
     yield from _loss(asked)
     yield from _attention(asked)
