@@ -64,10 +64,14 @@ def answers(run_in: Run, questions: list[dict[str, Any]]) -> list[dict[str, Any]
     return [json.loads(line) for line in lines if line]
 
 
+RATE = {"learning_rate": 1e-4}
+"""What launch.sh adds to a file on axolotl's command line."""
+
+
 def wrong(case: str, **values: Any) -> dict[str, Any]:
     """A golden folder's YAML with other values."""
     text = (ROOT / "axolotl" / case / "train.yaml").read_text()
-    return {"train.yaml": yaml.safe_load(text) | values, "gpus": 8}
+    return {"train.yaml": yaml.safe_load(text) | RATE | values, "gpus": 8}
 
 
 QUANTISED, SHARDED = "llama-3.1-8b-qlora-rtx-4090", "llama-3.1-8b-fsdp-8-a100"
@@ -90,7 +94,7 @@ def test_every_plan_is_accepted_and_wrong_files_are_not(
     plans += [filed(plan_of(n, its, **spec), tmp_path) for n, its, spec in SPECS]
     assert len(plans) > 12
     asked = [
-        {"train.yaml": arguments(one.brief), "gpus": one.plan.layout.gpus}
+        {"train.yaml": arguments(one.brief) | RATE, "gpus": one.plan.layout.gpus}
         for one in plans
     ]
     said = answers(run_in, [*asked, *WRONG.values()])
@@ -147,6 +151,7 @@ def trained(folder: Path, model: Path) -> list[float]:
     own = {
         "PATH": f"{binaries}{os.pathsep}{clean['PATH']}",
         "MODEL": str(model),
+        "LEARNING_RATE": "1e-4",
         "OMP_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
         "AXOLOTL_DO_NOT_TRACK": "1",

@@ -68,9 +68,8 @@ def launched(folder: Path, binaries: Path, **variables: str) -> str:
         env={
             **clean,
             "PATH": f"{binaries}{os.pathsep}{clean['PATH']}",
-            "DS_ACCELERATOR": "cpu",
+            **ON_CPU,
             "MASTER_PORT": str(free_port()),
-            "OMP_NUM_THREADS": "1",
             "TORCH_EXTENSIONS_DIR": str(extensions_of("deepspeed")),
             **variables,
         },

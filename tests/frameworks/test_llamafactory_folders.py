@@ -193,6 +193,7 @@ def trained(folder: Path, model: Path) -> list[float]:
     own = {
         "PATH": f"{binaries}{os.pathsep}{clean['PATH']}",
         "MODEL": str(model),
+        "LEARNING_RATE": "1e-4",
         "DATASET_DIR": str(model / "texts"),
         "DATASET": "tiny",
         "PYTHONPATH": str(SCRIPTS / "no_audio"),

@@ -149,6 +149,7 @@ def trained(folder: Path, model: Path) -> list[float]:
         "PATH": f"{binaries}{os.pathsep}{clean['PATH']}",
         "PYTHONPATH": str(SCRIPTS),
         "MODEL": str(model),
+        "LEARNING_RATE": "1e-4",
         "SHARDS": "00001",
         "DATASET": str(model / "texts.jsonl"),
         "OMP_NUM_THREADS": "1",

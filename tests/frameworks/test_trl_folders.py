@@ -178,6 +178,7 @@ def trained(folder: Path, model: Path, texts: str = "texts") -> list[float]:
     own = {
         "PATH": f"{binaries}{os.pathsep}{clean['PATH']}",
         "MODEL": str(model),
+        "LEARNING_RATE": "1e-4",
         "DATASET": str(model / texts),
         "MASTER_PORT": str(free_port()),
         "OMP_NUM_THREADS": "1",

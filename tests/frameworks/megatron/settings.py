@@ -11,6 +11,7 @@ import dataclasses
 import importlib.util
 import logging
 import re
+import sys
 import warnings
 from argparse import Namespace
 from collections.abc import Sequence
@@ -52,6 +53,7 @@ logging.getLogger().setLevel(logging.ERROR)
 
 def parsed(words: Sequence[str]) -> Namespace:
     """Values of all options; an option that Megatron-LM lacks ends the run."""
+    sys.path.append(str(ROOT))  # known.py reads its YAML with the planner's parser
     spec = importlib.util.spec_from_file_location("known", KNOWN)
     assert spec is not None
     assert spec.loader is not None

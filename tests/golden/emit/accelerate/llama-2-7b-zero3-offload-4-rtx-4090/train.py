@@ -84,7 +84,7 @@ def arguments():
 
     given = yaml.safe_load((HERE / "training.yaml").read_text())
     words = [word.removeprefix("--") for word in sys.argv[1:]]
-    given |= {k: yaml.safe_load(v) for k, v in zip(words[::2], words[1::2], strict=True)}
+    given |= {k: value(v) for k, v in zip(words[::2], words[1::2], strict=True)}
     folder = os.environ.get("CHECKPOINTS")
     given |= {"output_dir": folder or str(Path(tempfile.gettempdir()) / "output")}
     given |= {} if folder else {"save_strategy": "no"}
@@ -94,6 +94,14 @@ def arguments():
     if RUN["trainer"] == "trl":
         from trl import SFTConfig as kind
     return HfArgumentParser(kind).parse_dict(given, allow_extra_keys=False)[0]
+
+
+def value(word):
+    """A word of the command line: YAML 1.1 would take the number 1e-5 for text."""
+    try:
+        return float(word) if "e" in word else yaml.safe_load(word)
+    except ValueError:
+        return yaml.safe_load(word)
 
 
 def on_cpu(given):
