@@ -132,7 +132,16 @@ def reading_of(its: Found, target: str) -> Reading:
         sizes=sizes_of(its.model, HUGGING_FACE, file="config.json"),
         per_replica=_per_replica(layout),
         copies=copies(its),
+        on_one_rank=_alone(its, layout),
     )
+
+
+def _alone(its: Found, layout: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a run of one rank, which uses no FSDP at all.
+
+    Source: accelerate 1.15.0 state.py, PartialState: one process is no distributed run.
+    """
+    return {} if its.by_deepspeed or not layout["zero_stage"] else {"zero_stage": 0}
 
 
 def _training(
