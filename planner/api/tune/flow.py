@@ -11,6 +11,7 @@ from planner.api.flow.plan import Told, phases_to_plan, planned
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.estimate.estimate import estimate
+from planner.evidence.fitting.calibrate import solver
 from planner.job.calibration_file import CalibrationFile
 from planner.job.loading import Job
 from planner.launch import check_folder, read_plan, require_written, write_folder
@@ -59,12 +60,14 @@ def begun(
         The answer. [-]
 
     Raises:
-        BadInputError: The folder is not new, or the job cannot be planned.
+        BadInputError: The folder is not new, the job cannot be planned, or scipy,
+            which later calls fit with, is not installed.
         InfeasibleError: Nothing fits.
         TimeLimitError: The time ended before the first plan.
         UnsupportedPlanError: No launch files can be written.
     """
     check_folder(out, force=False)
+    solver()
     result = _searched(job, top, stop, told)
     plans = worth_a_run(job, result)[:top]
     if not plans:

@@ -10,8 +10,9 @@ from planner.api.flow.calibrate import fitted
 from planner.api.flow.files import write_whole
 from planner.api.flow.overlay import lay_over
 from planner.cli.guard import guarded
-from planner.cli.options import Calibration, Hardware
+from planner.cli.options import Calibration, Hardware, TimeLimit
 from planner.cli.output import show
+from planner.cli.stopping import this_run
 from planner.job.calibration_file import read_calibration
 from planner.report.calibration import calibration_report
 
@@ -41,6 +42,7 @@ def calibrate(
     out: Out,
     calibration: Calibration = None,
     hardware: Hardware = None,
+    time_limit: TimeLimit = 600.0,
 ) -> None:
     """Fit factors of time and memory per GPU and stack, and write them to a file.
 
@@ -49,10 +51,12 @@ def calibrate(
         out: File to write. [-]
         calibration: File with measured kernels to start from, kept in `out`. [-]
         hardware: Folder of hardware laid over ours. [-]
+        time_limit: Longest time in all, from the start of the process. [s]
 
     Raises:
         BadInputError: No row can be fitted to, or scipy is not installed.
     """
+    this_run().limited(time_limit)
     lay_over(hardware)
     own = None if calibration is None else read_calibration(calibration)
     found = fitted(paths, own, warn=_warn)

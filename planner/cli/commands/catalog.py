@@ -8,8 +8,9 @@ from rich.console import RenderableType
 
 from planner.api.flow.overlay import lay_over
 from planner.cli.guard import guarded
-from planner.cli.options import Hardware, JsonTo
+from planner.cli.options import TO_PRICE, Hardware, JsonTo, TimeLimit
 from planner.cli.output import deliver
+from planner.cli.stopping import this_run
 from planner.errors import BadInputError
 from planner.report.catalog import (
     KINDS,
@@ -67,6 +68,7 @@ def catalog(
     json_to: JsonTo = None,
     hardware: Hardware = None,
     check: Check = False,
+    time_limit: TimeLimit = TO_PRICE,
 ) -> None:
     """Print what is known: everything, a kind, or one entry with its sources.
 
@@ -76,7 +78,9 @@ def catalog(
         json_to: File for JSON, or `-` for stdout. [-]
         hardware: Folder of hardware laid over ours. [-]
         check: Check the whole catalog in place of listing it. [-]
+        time_limit: Longest time in all, from the start of the process. [s]
     """
+    this_run().limited(time_limit)
     lay_over(hardware)
     if check:
         _check(kind, json_to)

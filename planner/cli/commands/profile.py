@@ -14,7 +14,8 @@ from hardware.specs import Dtype
 from planner.api.flow.files import write_whole
 from planner.api.flow.overlay import lay_over
 from planner.cli.guard import guarded
-from planner.cli.options import Hardware
+from planner.cli.options import Hardware, TimeLimit
+from planner.cli.stopping import this_run
 from planner.errors import BadInputError, did_you_mean
 from planner.evidence.profiling.collectives import launch
 from planner.evidence.profiling.gpu import catalog_name
@@ -71,6 +72,7 @@ def profile(
     gpu: Gpu = None,
     link: Link = None,
     hardware: Hardware = None,
+    time_limit: TimeLimit = 3600.0,
 ) -> None:
     """Measure what this machine's GPUs achieve, for `--calibration`.
 
@@ -80,10 +82,12 @@ def profile(
         gpu: GPU of the catalog, None to find out. [-]
         link: Link that joins the GPUs, None for their own. [-]
         hardware: Folder of hardware laid over ours. [-]
+        time_limit: Longest time in all, from the start of the process. [s]
 
     Raises:
         BadInputError: No PyTorch, no GPU, or a GPU that the catalog lacks.
     """
+    this_run().limited(time_limit)
     lay_over(hardware)
     for name, kind in ((gpu, "gpus"), (link, "links")):
         _check_known(name, kind)

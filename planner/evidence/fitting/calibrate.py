@@ -142,10 +142,10 @@ def solver() -> Any:
         BadInputError: The extra is not installed.
     """
     try:
-        import scipy.optimize  # noqa: PLC0415  # an extra, for this command only
+        import scipy.optimize  # noqa: PLC0415  # an extra, for two commands only
     except ImportError as error:
         raise BadInputError(
-            "calibrate needs scipy: pip install 'planner[calibrate]'"
+            "calibrate and tune need scipy: pip install 'planner[calibrate]'"
         ) from error
     return scipy.optimize
 

@@ -1,5 +1,6 @@
 """What calibrate finds in rows whose truth is known, and what it refuses."""
 
+import sys
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -253,10 +254,13 @@ def test_rows_without_a_time_are_bad_input(tmp_path: Path) -> None:
     assert "step time" in answer.stderr
 
 
-def test_without_scipy_one_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("command", ["calibrate .", "tune llama-3-8b-8-a100"])
+def test_without_scipy_one_message_before_any_work(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "scipy.optimize", None)
-    answer = CliRunner().invoke(app, ["calibrate", str(tmp_path), "--out", "x.yaml"])
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    monkeypatch.chdir(tmp_path)
+    answer = CliRunner().invoke(app, [*command.split(), "--out", "x"])
     assert answer.exit_code == 2
+    assert not list(tmp_path.iterdir())
     assert "planner[calibrate]" in answer.stderr
