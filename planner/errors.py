@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from hardware.reading.nearest import alike
 from planner.specs.reading.escape import shown
 
+DISTRIBUTION = "trainplan"
+"""Name on the package index, where `planner` is another project. [text]"""
 LONGEST_FIELD = 200
 """Characters of a field in a message; the deepest field of planner has 60. [1]"""
 LONGEST_MESSAGE = 1000
@@ -57,6 +59,11 @@ class BadInputError(PlannerError):
         allowed = "" if self.allowed is None else f"; allowed: {self.allowed}"
         message = _cut(" ".join(self.message.split()), LONGEST_MESSAGE)
         return f"{place + ': ' if place else ''}{message}{given}{allowed}"
+
+
+def install(extra: str) -> str:
+    """Command that installs an extra of this distribution. [text]."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
 def short(value: object) -> str:

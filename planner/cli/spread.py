@@ -11,7 +11,7 @@ Scheduler = Annotated[
         "--scheduler",
         metavar="ADDRESS",
         help="Plan on the workers of a Dask cluster, as tcp://host:8786; needs "
-        "planner[distributed].",
+        "the extra [distributed].",
         show_default=False,
     ),
 ]

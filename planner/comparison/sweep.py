@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from planner.errors import BadInputError, TimeLimitError
+from planner.errors import BadInputError, TimeLimitError, install
 from planner.search.spread import alone
 from planner.search.stop import Stop, after, under
 
@@ -19,7 +19,6 @@ CONNECT_S = 10.0
 """Longest wait for a scheduler, and for a worker of it. [s]"""
 LOOK_S = 5.0
 """Time without a result after which the workers are looked at. [s]"""
-INSTALL = "pip install 'planner[distributed]'"
 
 
 class UnreachableError(BadInputError):
@@ -170,7 +169,7 @@ def connected(address: str) -> Any:
             "a Dask cluster needs dask and distributed",
             field="--scheduler",
             value=address,
-            allowed=INSTALL,
+            allowed=install("distributed"),
         ) from error
     # Dask's own log of a lost connection would come beside our one message.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)

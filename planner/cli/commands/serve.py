@@ -8,7 +8,7 @@ import typer
 from planner.api.flow.limits import MEMORY, memory_bytes
 from planner.cli.guard import guarded
 from planner.cli.stopping import MemoryLimit, SignalError
-from planner.errors import BadInputError
+from planner.errors import BadInputError, install
 
 Host = Annotated[
     str,
@@ -76,7 +76,7 @@ def serve(
         from planner.web.server import serve as serve_pages  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise BadInputError(
-            f"planner serve needs {error.name}: pip install 'planner[web]'"
+            f"planner serve needs {error.name}: {install('web')}"
         ) from error
     cores = len(os.sched_getaffinity(0)) if workers is None else workers
     limits = Limits(cores, waiting, time_limit, memory_limit)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from planner.errors import BadInputError
+from planner.errors import BadInputError, install
 from planner.evidence.fitting.factors import (
     job_factor,
     other_factor,
@@ -145,7 +145,7 @@ def solver() -> Any:
         import scipy.optimize  # noqa: PLC0415  # an extra, for two commands only
     except ImportError as error:
         raise BadInputError(
-            "calibrate and tune need scipy: pip install 'planner[calibrate]'"
+            f"calibrate and tune need scipy: {install('calibrate')}"
         ) from error
     return scipy.optimize
 

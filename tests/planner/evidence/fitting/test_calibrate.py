@@ -263,4 +263,4 @@ def test_without_scipy_one_message_before_any_work(
     answer = CliRunner().invoke(app, [*command.split(), "--out", "x"])
     assert answer.exit_code == 2
     assert not list(tmp_path.iterdir())
-    assert "planner[calibrate]" in answer.stderr
+    assert "trainplan[calibrate]" in answer.stderr
