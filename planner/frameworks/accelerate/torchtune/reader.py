@@ -22,6 +22,7 @@ from planner.frameworks.accelerate.torchtune.words import (
     PRESETS,
     READ,
     UNPRICED,
+    WHOLE_LOSSES,
 )
 from planner.launch.brief import Reading
 from planner.launch.shell.runs import launch_of
@@ -241,8 +242,9 @@ def _unknown(its: _Files) -> Iterator[Unknown]:
     name = _optimizer(given)
     if name and name not in NAMES:
         yield Unknown("optimizer", name, NOT_PRICED)
-    if "Chunked" in _loss(given):
-        yield Unknown("loss", "CEWithChunkedOutputLoss", CHANGES)
+    loss = _loss(given).rpartition(".")[2]
+    if loss not in WHOLE_LOSSES:
+        yield Unknown("loss", loss, CHANGES)
     for key in ("use_dora", "apply_lora_to_output"):
         if true(block(given, "model"), key):
             yield Unknown(f"model.{key}", "true", CHANGES)

@@ -58,6 +58,8 @@ HARMLESS = frozenset(
 """Settings that change no layout, time or memory of a step. [text]
 
 Source: torchtune 0.6.1 and main of 2025-08 recipes/, every read of cfg."""
+WHOLE_LOSSES = frozenset({"", "CrossEntropyLoss", "DPOLoss", "RSOLoss"})
+"""Losses of whole logits, by class. [text]"""
 PRESETS = {
     "llama2_7b": "llama-2-7b",
     "llama2_13b": "llama-2-13b",

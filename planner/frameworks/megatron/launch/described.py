@@ -72,7 +72,6 @@ FOREIGN = (
     "mtp_num_layers",
     "window_size",
     "squared_relu",
-    "layernorm_zero_centered_gamma",
 )
 """Blocks of models that are better named than described. [text]"""
 

@@ -281,6 +281,14 @@ def test_what_changes_the_price_and_is_not_read_is_told(line: str, told: str) ->
     assert any(told in str(said) for said in read(files).unknown)
 
 
+def test_a_loss_of_a_later_release_is_told() -> None:
+    later = PUBLIC.replace("CEWithChunkedOutputLoss", "LinearCrossEntropyLoss")
+    said = read({"a.yaml": later, "go.sh": LAUNCH}).unknown
+    assert [each.setting for each in said] == ["loss LinearCrossEntropyLoss"]
+    plain = PUBLIC.replace("CEWithChunkedOutputLoss", "CrossEntropyLoss")
+    assert not read({"a.yaml": plain, "go.sh": LAUNCH}).unknown
+
+
 @pytest.mark.parametrize(
     ("old", "new", "field"),
     [
