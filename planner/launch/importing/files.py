@@ -54,7 +54,7 @@ def _read_of(folder: Path) -> list[Path]:
     every = _inside(folder)
     ours = any(file.name == "plan.json" for file in every)
     launchers = (slurm.SCRIPT, torchrun.SCRIPT) if ours else ()
-    return [file for file in every if _may_be(file) and file.name not in launchers]
+    return [file for file in every if may_be(file) and file.name not in launchers]
 
 
 def _inside(folder: Path) -> list[Path]:
@@ -65,8 +65,15 @@ def _inside(folder: Path) -> list[Path]:
         raise BadInputError(f"cannot be read: {reason}", file=str(folder)) from error
 
 
-def _may_be(file: Path) -> bool:
-    """Tell if a file can hold settings: small, and no file of planner without any."""
+def may_be(file: Path) -> bool:
+    """Tell if a file can hold settings: small, and no file of planner without any.
+
+    Args:
+        file: The file. [-]
+
+    Returns:
+        True where it can. [-]
+    """
     ours = file.name in ("plan.json", "README.md", "check.sh", PLACE)
     return not ours and is_file(file) and file.stat().st_size < LARGEST
 

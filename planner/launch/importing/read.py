@@ -8,7 +8,7 @@ from types import MappingProxyType
 from planner.errors import BadInputError, did_you_mean
 from planner.job.resolve import about
 from planner.launch.brief import Reading
-from planner.launch.importing.files import filled, near, texts_of
+from planner.launch.importing.files import filled, may_be, near, texts_of
 from planner.launch.methods.table import (
     in_sequences,
     method_of,
@@ -29,6 +29,8 @@ from planner.launch.text.nodes import NODES, PLACE, pools_of, ranks_of
 from planner.launch.unknown import lines_of, placed
 from planner.specs.reading.read import user_text
 
+SETTINGS = (".json", ".toml", ".yaml", ".yml")
+"""Endings of files of settings that a command may name. [text]"""
 DEEPEST = 4
 """Files that name each other in a row. [1]"""
 
@@ -69,17 +71,37 @@ def _followed(
     paths: Sequence[Path],
     given: Mapping[str, str],
 ) -> Reading:
-    """Read files, and the files that their settings name, where these lie near."""
+    """Read files, and those that their commands and settings name, where near."""
     where = ", ".join(map(str, paths))
+    with about(where), lines_of(files):
+        files |= _named(_of_commands(files, given), files, paths, given)
     for _ in range(DEEPEST):
         reading = read_texts(files, name, where, given)
         wanted = [its.wants for its in reading.unknown if its.wants]
-        found = [path for text in wanted if (path := near(text, paths))]
-        new = {path.name: user_text(path) for path in found if path.name not in files}
+        new = _named(wanted, files, paths, given)
         if not new:
             break
-        files |= {file: filled(given, file, text) for file, text in new.items()}
+        files |= new
     return reading
+
+
+def _of_commands(files: Files, given: Mapping[str, str]) -> list[str]:
+    """Names of files of settings among the words of the commands that scripts start."""
+    launches = (each.launch for each in alternatives(files, given))
+    words = (word.rpartition("=")[2] for launch in launches for word in launch.words)
+    return [word for word in words if word.endswith(SETTINGS)]
+
+
+def _named(
+    names: Sequence[str],
+    files: Files,
+    paths: Sequence[Path],
+    given: Mapping[str, str],
+) -> dict[str, str]:
+    """Text by name of the files that are named and near, and not read yet."""
+    found = [path for text in names if (path := near(text, paths)) and may_be(path)]
+    new = {path.name: user_text(path) for path in found if path.name not in files}
+    return {file: filled(given, file, text) for file, text in new.items()}
 
 
 def read_texts(
