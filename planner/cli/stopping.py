@@ -34,6 +34,8 @@ ALARM = signal.SIGALRM
 LATE, LATE_SHARE = 5.0, 0.25
 """Time after a limit, in seconds and as a share of it, at the larger of which a command
 ends without an answer. [s], [1]"""
+LONGEST = 1e8
+"""Longest time that the clock is set to; more is no limit. [s]"""
 LEFT_BY_SIGNAL = 128
 """Exit code of a command ended by a signal, less the number of the signal. [1]"""
 
@@ -83,7 +85,7 @@ class Run:
         late = max(LATE, LATE_SHARE * time_limit) * max(busy, 1.0)
         if _takes_signals():
             left = self.ends + late - time.monotonic()
-            signal.setitimer(signal.ITIMER_REAL, max(left, LATE))
+            signal.setitimer(signal.ITIMER_REAL, min(max(left, LATE), LONGEST))
         return self.stop
 
     @contextmanager

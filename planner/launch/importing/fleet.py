@@ -77,26 +77,34 @@ def fleet_told(
     if not given or not reading.gpus or "pools" in reading.layout:
         return given
     whole = cluster_of(given if isinstance(given, str) else dict(given))
-    if reading.gpus == whole.gpus:
+    as_many = reading.nodes in (None, whole.spec.in_service)
+    if reading.gpus == whole.gpus and (as_many or _is_shaped(whole)):
         return given
     fields = cluster_fields(given, Path()) if isinstance(given, str) else given
-    return _cut(dict(fields), whole, reading.gpus, reading.nodes)
+    named = {"--cluster": told.cluster, "--on": told.on, "--node": told.node}
+    option = next(name for name, value in named.items() if value)
+    return _cut(dict(fields), whole, reading.gpus, reading.nodes, option)
+
+
+def _is_shaped(whole: Cluster) -> bool:
+    """True where nodes differ, or have places of their own. [-]."""
+    return bool(whole.pools or any(tier.units for tier in whole.spec.tiers))
 
 
 def _cut(
-    fields: dict[str, Any], whole: Cluster, ranks: int, nodes: int | None
+    fields: dict[str, Any], whole: Cluster, ranks: int, nodes: int | None, option: str
 ) -> Mapping[str, object]:
     """Whole nodes, or a part of every node, that ranks take of a cluster."""
     most, size = whole.spec.in_service, whole.node.gpus_per_node
     used = nodes or -(-ranks // size)
     each, rest = divmod(ranks, used)
-    shaped = whole.pools or any(tier.units for tier in whole.spec.tiers)
-    if ranks > whole.gpus or used > most or each > size or rest or shaped:
+    unplaced = ranks > whole.gpus or used > most or each > size or rest
+    if unplaced or _is_shaped(whole):
         over = "" if nodes is None else f" on {nodes} nodes"
         raise BadInputError(
             f"the run starts {ranks} ranks{over}, and these are {whole.gpus} GPUs on "
             f"{most} nodes",
-            field="the hardware",
+            field=option,
             allowed=f"{ranks} GPUs, as the run takes them",
         )
     kept = {name: its for name, its in fields.items() if name != "out_of_service"}

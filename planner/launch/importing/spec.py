@@ -49,6 +49,13 @@ def _refuse_two_clusters(told: UserOverrides) -> None:
             field=" and ".join(given),
             allowed="one of them",
         )
+    if told.nodes is not None and not told.node:
+        raise BadInputError(
+            "counts nodes of --node",
+            field="--nodes",
+            value=told.nodes,
+            allowed="--node with it",
+        )
 
 
 def import_spec(

@@ -63,3 +63,9 @@ def test_the_clock_is_set_by_the_limit(
     done = CliRunner().invoke(app, words)
     assert "the clock is set" in done.output
     assert seen == [LIMIT]
+
+
+@pytest.mark.parametrize("limit", ["inf", "1e308", "1e12"])
+def test_a_limit_beyond_the_clock_is_none(limit: str) -> None:
+    done = CliRunner().invoke(app, ["catalog", "--time-limit", limit])
+    assert done.exit_code == 0, done.output

@@ -64,3 +64,53 @@ def test_a_file_that_is_not_there_leaves_the_run_unknown(tmp_path: Path) -> None
     script.write_text("axolotl train a.yml\n")
     with pytest.raises(BadInputError, match="none of the known targets"):
         read_launch([script], None)
+
+
+FSDP = """distributed_type: FSDP
+mixed_precision: bf16
+num_processes: 8
+fsdp_config: {fsdp_version: 1, fsdp_sharding_strategy: FULL_SHARD}
+"""
+LLAMAFACTORY = """model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct
+stage: sft
+finetuning_type: full
+template: llama3
+cutoff_len: 2048
+bf16: true
+"""
+
+
+def test_accelerates_file_shards_a_run_of_llamafactory(tmp_path: Path) -> None:
+    (tmp_path / "f.yaml").write_text(FSDP)
+    (tmp_path / "l.yaml").write_text(LLAMAFACTORY)
+    script = tmp_path / "run.sh"
+    script.write_text("accelerate launch --config_file f.yaml src/train.py l.yaml\n")
+    reading = read_launch([script], None)
+    assert (reading.target, reading.layout["zero_stage"]) == ("llamafactory", 3)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "accelerate launch --config_file f.yaml t.py",
+        "trl sft --accelerate_config zero3",
+    ],
+)
+def test_a_file_of_accelerate_that_is_not_there_is_told(
+    command: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text(f"{command} --per_device_train_batch_size 2 --bf16 true\n")
+    said = [each.name for each in read_launch([script], "accelerate").unknown]
+    assert said == [command.split()[2].removeprefix("--")]
+
+
+@pytest.mark.parametrize("option", ["--mixed_precision bf16", "--mixed_precision=bf16"])
+def test_a_launchers_last_option_leaves_the_program_its_name(
+    option: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text(
+        f"accelerate launch {option} train.py --per_device_train_batch_size 2\n"
+    )
+    assert read_launch([script], "accelerate").training["precision"] == "bf16"

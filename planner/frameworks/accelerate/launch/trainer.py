@@ -15,7 +15,7 @@ from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.shell.runs import launch_of
 from planner.launch.shell.settings import scalar
 from planner.launch.shell.values import fill_words, refuse_unset, unset
-from planner.launch.unknown import CHANGES, Unknown
+from planner.launch.unknown import CHANGES, Unknown, absent
 
 LENGTHS = ("max_length", "max_seq_length", "model_max_length", "cutoff_len")
 """Names of the sequence length. [text]"""
@@ -181,6 +181,8 @@ STARTERS = frozenset(
     }
 )
 """Options of torchrun and of the launchers of DeepSpeed and accelerate. [text]"""
+FILES = frozenset({"accelerate_config", "config_file"})
+"""Options that name a file of accelerate's. [text]"""
 RANKS = frozenset(
     {"num_gpus", "nproc_per_node", "num_processes", "num_nodes", "nnodes"}
 )
@@ -195,11 +197,13 @@ class Options:
         given: Values by name of the options that are read. [-]
         strange: Options that no known program has, as written. [text]
         unset: Options whose value is a variable that no file sets, as written. [text]
+        missing: Options with the names of files that are not given. [text]
     """
 
     given: Mapping[str, Any] = field(default_factory=dict)
     strange: tuple[str, ...] = ()
     unset: tuple[str, ...] = ()
+    missing: tuple[tuple[str, str], ...] = ()
 
 
 def options_of(
@@ -223,8 +227,9 @@ def options_of(
             sets.
     """
     its, strange, open_ones = dict[str, Any](), list[str](), list[str]()
+    missing = list[tuple[str, str]]()
     launch = launch_of(files)
-    for option, value in _pairs(launch.words if words is None else words):
+    for option, value in _pairs(launch.words if words is None else words, launchers):
         shown = f"--{option} {value}".strip()
         if unset(shown):
             if option in (READ | launchers) - RANKS:
@@ -232,9 +237,11 @@ def options_of(
             open_ones.append(shown)
         elif option in known_arguments() | launchers:
             its[option] = scalar(value or "true")
+        elif option in FILES and value and value.rpartition("/")[2] not in files:
+            missing.append((option, value))
         elif option not in STARTERS | NAMES_ONLY:
             strange.append(shown)
-    return Options(its, tuple(strange), tuple(open_ones))
+    return Options(its, tuple(strange), tuple(open_ones), tuple(missing))
 
 
 def known_arguments() -> frozenset[str]:
@@ -243,15 +250,17 @@ def known_arguments() -> frozenset[str]:
     return its | earlier().harmless | earlier().renamed.keys()
 
 
-def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _pairs(
+    words: Sequence[str], launchers: frozenset[str]
+) -> Iterator[tuple[str, str]]:
     """Options without dashes, each with the words up to the next option."""
-    option, values = "", list[str]()
+    option, values, single = "", list[str](), _SINGLE | launchers
     for word in (*words, "--"):
         if not word.startswith("--"):
             values.append(word)
             continue
         if option:
-            yield option, " ".join(values[:1] if option in _SINGLE else values)
+            yield option, " ".join(values[:1] if option in single else values)
         option, equals, inside = word.removeprefix("--").partition("=")
         option, values = option.replace("-", "_"), [inside] if equals else []
 
@@ -280,6 +289,13 @@ def told(given: Mapping[str, Any], options: Options) -> Iterator[Unknown]:
     for name in unknown_arguments(given):
         if name not in OF_SCRIPTS | UNPRICED | NAMES_ONLY:
             yield Unknown(name, why="no argument of Trainer, SFTTrainer or DPOTrainer")
+    yield from _of_scripts(options)
+
+
+def _of_scripts(options: Options) -> Iterator[Unknown]:
+    """Options of launch scripts that are not read, and those that nobody sets."""
+    for option, file in options.missing:
+        yield absent(option, file)
     for shown in options.strange:
         yield Unknown(shown.split()[0], why="no option that is known")
     for shown in options.unset:

@@ -195,7 +195,9 @@ def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:
     known = keys().training_arguments
     training = {key: value for key, value in given.items() if key in known}
     on = not true(given, "disable_gradient_checkpointing")
-    places = {"distributed_type": "DEEPSPEED"} if others.zero else _autocast(given)
+    places = {**others.places, **_autocast(given)}
+    if others.zero:
+        places = {"distributed_type": "DEEPSPEED"}
     return replace(
         others,
         places=places,

@@ -28,7 +28,7 @@ from planner.frameworks.accelerate.launch.trainer import (
 from planner.frameworks.accelerate.switches import true
 from planner.frameworks.transformers import strange_attention
 from planner.launch.brief import Reading
-from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
+from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown, absent
 
 MARKS = frozenset(
     {
@@ -132,7 +132,7 @@ def read(files: Mapping[str, str]) -> Reading:
         reading,
         named=str(given.get("model_name_or_path", "")),
         ignored=(*reading.ignored, *_ignored(given)),
-        unknown=(*reading.unknown, *_unknown(given)),
+        unknown=(*reading.unknown, *_unknown(given), *_absent(given, others)),
     )
 
 
@@ -226,6 +226,12 @@ def _format(dtype: object) -> str:
 def _ignored(given: Mapping[str, Any]) -> Iterator[str]:
     harmless = _script() - READ - UNPRICED
     yield from (f"{name} {value}" for name, value in given.items() if name in harmless)
+
+
+def _absent(given: Mapping[str, Any], others: Found) -> Iterator[Unknown]:
+    """accelerate's file, which TRL starts its ranks with, where it is not there."""
+    if given.get("accelerate_config") and not others.places:
+        yield absent("accelerate_config", given["accelerate_config"])
 
 
 def _unknown(given: Mapping[str, Any]) -> Iterator[Unknown]:

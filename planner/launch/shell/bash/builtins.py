@@ -229,14 +229,25 @@ def _read(shell: Shell, words: Words, node: Node) -> None:
         shell.status = 1
         return
     line = shell.lines.pop(0)
-    if "a" in flags and names:
-        shell.assign(names[0], {str(i): w for i, w in enumerate(line.split())})
-        return
     given = shell.value("IFS") if "IFS" in shell.settled() else None
-    separators = given if isinstance(given, str) else None
-    pieces = line.split(separators or None, maxsplit=max(len(names) - 1, 0))
+    separators = given if isinstance(given, str) else ""
+    if "a" in flags and names:
+        words_of_line = _split(line, separators, -1)
+        shell.assign(names[0], {str(i): w for i, w in enumerate(words_of_line)})
+        return
+    pieces = _split(line, separators, max(len(names) - 1, 0))
     for at, name in enumerate(names or ["REPLY"]):
         shell.assign(name, pieces[at].strip() if at < len(pieces) else "")
+
+
+def _split(line: str, separators: str, most: int) -> list[str]:
+    """Fields of a line, at most so many splits; -1 for all."""
+    if not separators.strip():
+        return line.split(None, most)
+    if most == 0:
+        return [line]
+    every = re.split(f"[{re.escape(separators)}]", line, maxsplit=max(most, 0))
+    return every[:-1] if every[-1] == "" else every
 
 
 def _names(words: Words) -> tuple[str, list[str]]:

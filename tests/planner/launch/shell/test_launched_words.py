@@ -27,6 +27,8 @@ def words(text: str, **variables: str) -> list[str]:
         ("torchrun --data $NOWHERE", ["torchrun", "--data", "${NOWHERE}"]),
         ("torchrun --n $((A * 2))", ["torchrun", "--n", "$((${A} * 2))"]),
         ("A=1\nA=$A,2\ntorchrun $A", ["torchrun", "1,2"]),
+        ("IFS=, read -ra G <<< '0,1,2'\ntorchrun ${#G[@]}", ["torchrun", "3"]),
+        ("IFS=: read A B <<< 'x:y:z'\ntorchrun $A $B", ["torchrun", "x", "y:z"]),
         ("WORLD=8 torchrun --a 1", ["torchrun", "--a", "1"]),
         ("srun -N 2 torchrun --a 1", ["torchrun", "--a", "1"]),
         ("mpirun -np 8 -x A=1 python t.py", ["python", "t.py"]),
