@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from planner.errors import DISTRIBUTION
+
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 
@@ -74,6 +76,6 @@ def test_what_planner_does_not_bring_is_named_at_the_start(notebook: Path) -> No
     every = json.loads(notebook.read_text())["cells"]
     code = "\n".join("".join(cell["source"]) for cell in cells(notebook))
     imported = re.findall(r"^(?:import|from) (\w+)", code, re.MULTILINE)
-    base = set().union(*map(brought, brought("planner")))
+    base = {"planner"}.union(*map(brought, brought(DISTRIBUTION)))
     named = re.search(r"`pip install (.*?)`", "".join(every[0]["source"]))
     assert set(imported) - base == set(named[1].split() if named else ())

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -20,6 +21,10 @@ class Paths(BaseModel):
     paths: dict[str, list[str]]
     unwritten: frozenset[str]
     flags: list[str]
+    refused: dict[str, list[Any]]
+    """Fields that are not read, with the values that are what is priced. [-]"""
+    always_on: frozenset[str]
+    """Switches that are on in what is priced. [text]"""
 
 
 @cache

@@ -25,6 +25,12 @@ from planner.launch.unknown import CHANGES, Unknown
 
 PRICED = frozenset({"model", "ddp", "optimizer", "dist", "mixed_precision"})
 """Blocks whose fields have the names of Megatron-LM's arguments. [text]"""
+DECIDED = {
+    "model.fp8": "mixed_precision",
+    "model.fp4": "mixed_precision",
+    "model.cpu_offloading": "cpu_offloading_num_layers",
+}
+"""Fields that count for nothing where another one is given. [text]"""
 SOME = 1
 """Experts of a model with experts, where the file gives no number. [1]"""
 MARK = "tensor_model_parallel_size"
@@ -94,7 +100,7 @@ def read(files: Mapping[str, str]) -> Reading:
         layout=placed(values, name),
         training=training,
         stack=stack_of(values),
-        ignored=tuple(path for path, value in _others(its) if not _why(path, value)),
+        ignored=tuple(p for p, value in _others(its) if not _why(its, p, value)),
         unknown=(
             *(Unknown(its, why="not in ConfigContainer") for its in skipped),
             *unread,
@@ -253,13 +259,21 @@ def _others(its: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 def _deciding(its: Mapping[str, Any]) -> Iterator[Unknown]:
     """Fields with the name and another value than an argument that is not priced."""
     for path, value in _others(its):
-        if why := _why(path, value):
+        if why := _why(its, path, value):
             yield Unknown(path, value, why)
 
 
-def _why(path: str, value: object) -> str:
+def _why(its: Mapping[str, Any], path: str, value: object) -> str:
     """Reason to refuse a field that no reader reads; empty where it decides nothing."""
     block, _, name = path.partition(".")
+    decided = DECIDED.get(path, path)
+    if decided != path and (its.get(decided) or its[block].get(decided)):
+        return ""
+    if path in paths().always_on:
+        return CHANGES if value is False else ""
+    if path in paths().refused:
+        plain = value in (None, False, *paths().refused[path])
+        return "" if plain else reason(name) or CHANGES
     if block not in PRICED or value in (None, False) or name not in deciding():
         return ""
     return "" if is_harmless(name, value) else reason(name) or CHANGES

@@ -207,6 +207,13 @@ def test_two_lengths_of_sequences_are_refused() -> None:
         ("model.moe_expert_capacity_factor", 1.25),
         ("model.moe_shared_expert_overlap", True),
         ("ddp.use_megatron_fsdp", True),
+        ("model.cpu_offloading", True),
+        ("model.fp8", "hybrid"),
+        ("model.hidden_dropout", 0.1),
+        ("model.gradient_accumulation_fusion", False),
+        ("optimizer.main_grads_dtype", "torch.bfloat16"),
+        ("train.rampup_batch_size", [16, 16, 1000]),
+        ("comm_overlap.tp_comm_overlap", True),
         ("mixed_precision.first_last_layers_bf16", True),
     ],
 )
