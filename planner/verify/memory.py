@@ -158,7 +158,7 @@ def device_bytes(prices: Prices, beside: Beside, peak: int) -> float:
     if beside.cached is not None:
         reserved = (allocated + beside.cached) * profile.reserved_factor
         roomy = max(allocated, reserved) + fixed
-    return roomy if roomy <= capacity else max(packed, capacity)
+    return roomy if roomy <= capacity else max(min(packed, roomy), capacity)
 
 
 def peak_blocks(prices: Prices) -> list[int]:
