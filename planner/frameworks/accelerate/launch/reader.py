@@ -16,7 +16,7 @@ from planner.frameworks.accelerate.launch.files import (
     whole,
 )
 from planner.frameworks.accelerate.launch.fsdp import copies
-from planner.frameworks.accelerate.launch.known import unknown_keys
+from planner.frameworks.accelerate.launch.known import PREFIXES, unknown_keys
 from planner.frameworks.accelerate.launch.targets import targets_of
 from planner.frameworks.accelerate.launch.trainer import (
     LENGTHS,
@@ -43,7 +43,7 @@ from planner.frameworks.deepspeed.launch.settings import unused_copies
 from planner.frameworks.transformers import asked_attention
 from planner.launch.brief import Reading
 from planner.launch.sizes import HUGGING_FACE, sizes_of
-from planner.launch.unknown import NOT_PRICED, Unknown, absent
+from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown, absent
 
 NAMES = {theirs: ours for ours, theirs in OPTIMIZERS.items()} | {
     "sgd": "sgd",
@@ -64,6 +64,14 @@ PLACED = frozenset(
         "fp8_config",
     }
 )
+
+
+PRICED = {
+    ("fsdp_config", "auto_wrap_policy"): ("TRANSFORMER_BASED_WRAP",),
+    ("fsdp_config", "backward_prefetch"): ("BACKWARD_PRE",),
+    ("dynamo_config", "backend"): ("NO",),
+}
+"""Values that are priced of keys of accelerate.yaml whose others are not. [text]"""
 
 
 def reads(files: Mapping[str, str]) -> bool:
@@ -171,9 +179,20 @@ def _per_replica(layout: Mapping[str, Any]) -> int | None:
 
 def _precision(its: Found) -> str:
     mixed = str(its.places.get("mixed_precision", "no"))
-    for name in ("bf16", "fp16"):
-        if true(its.training, name) or true(block(its.zero, name), "enabled"):
-            mixed = name if mixed in ("no", "None") else mixed
+    halves = [
+        name
+        for name in ("bf16", "fp16")
+        if true(its.training, name) or true(block(its.zero, name), "enabled")
+    ]
+    if len({*halves, mixed} & {"bf16", "fp16"}) > 1:
+        raise BadInputError(
+            "is said beside another format",
+            file=its.name,
+            field=halves[-1],
+            value=True,
+            allowed="bf16 or fp16, the same in every file",
+        )
+    mixed = halves[0] if halves and mixed in ("no", "None") else mixed
     if mixed in ("bf16", "fp16", "fp8"):
         return mixed
     half = {"bfloat16": "bf16", "float16": "fp16"}.get(str(its.run.get("weights")))
@@ -293,6 +312,10 @@ def _unknown(its: Found) -> Iterator[Unknown]:
     for path in unknown_keys(its.places):
         yield Unknown(path, why="no key of accelerate")
     yield from told(its.training, its.options)
+    for (name, key), priced in PRICED.items():
+        value = block(its.places, name, PREFIXES[name]).get(key)
+        if value is not None and str(value).upper() not in priced:
+            yield Unknown(f"{name}.{PREFIXES[name]}{key}", value, CHANGES)
     fsdp = its.training.get("fsdp_config")
     if isinstance(fsdp, str):
         yield absent("fsdp_config", fsdp)

@@ -90,7 +90,9 @@ def read(files: Mapping[str, str]) -> Reading:
     command = started(files, PROGRAM, READ)
     rest = {n: text for n, text in files.items() if n != name}
     others = found(rest, command.launcher)
-    own = changed(parsed(files[name]), command.given)
+    own = parsed(files[name])
+    said = command.given.items()
+    own = changed(own, {_spelled(own, name, value): value for name, value in said})
     its = _Files(own, name, _recipe_of(files), others.model)
     layout = _layout(its)
     return Reading(
@@ -107,6 +109,15 @@ def read(files: Mapping[str, str]) -> Reading:
         on_one_rank={} if _says_recipe(its) else {"zero_stage": 0},
         named=PRESETS.get(_builder(its.given), ""),
     )
+
+
+def _spelled(own: Mapping[str, Any], name: str, value: object) -> str:
+    """Name of a setting that a command changes: of a block with a component, that.
+
+    Source: torchtune 0.6.1 config/_utils.py, _merge_yaml_and_cli_args.
+    """
+    built = isinstance(value, str) and "_component_" in block(own, name)
+    return f"{name}._component_" if built else name
 
 
 def _own(files: Mapping[str, str]) -> str | None:

@@ -281,6 +281,14 @@ def test_what_changes_the_price_and_is_not_read_is_told(line: str, told: str) ->
     assert any(told in str(said) for said in read(files).unknown)
 
 
+def test_a_component_that_the_command_changes_counts() -> None:
+    """optimizer=X is optimizer._component_=X in torchtune."""
+    command = LAUNCH.strip() + " optimizer=torch.optim.SGD model.lora_rank=16\n"
+    its = read_texts({"a.yaml": PUBLIC, "go.sh": command}, None, "a.yaml").training
+    assert its["optimizer"] == "sgd"
+    assert its["lora"]["rank"] == 16  # type: ignore[index]
+
+
 def test_a_loss_of_a_later_release_is_told() -> None:
     later = PUBLIC.replace("CEWithChunkedOutputLoss", "LinearCrossEntropyLoss")
     said = read({"a.yaml": later, "go.sh": LAUNCH}).unknown
