@@ -181,7 +181,9 @@ def method_of(files: Mapping[str, str], tool: Tool) -> Method:
         kept = tuple(name for name in word.methods if name in left)
         if not kept and last is not None:
             _refuse_both(last, word)
-        left, last = kept, word
+        # A word that leaves what is left already decides nothing.
+        last = word if last is None or kept != left else last
+        left = kept
     if last is None:
         return table().methods[NEXT_TOKENS]
     found = [table().methods[name] for name in left]

@@ -260,3 +260,10 @@ def test_every_word_leaves_methods_of_the_table() -> None:
         assert {name for names in named for name in names} <= TITLES.keys()
         for expression in tool.commands:
             assert re.compile(expression).groups == 1
+
+
+@pytest.mark.parametrize("stage", ["kto", "ppo", "rm"])
+def test_the_word_that_decides_is_named_with_its_line(stage: str) -> None:
+    text = f"finetuning_type: lora\ntemplate: llama3\nstage: {stage}\n"
+    with pytest.raises(BadInputError, match=r"a\.yaml:3: stage: this trains by"):
+        read_texts({"a.yaml": text}, None, "a")
