@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.files import Found, block, part, whole
 from planner.frameworks.accelerate.launch.fsdp import by_fsdp, degrees_of_mesh, fsdp
 from planner.frameworks.accelerate.switches import true
@@ -29,6 +30,7 @@ def degrees(its: Found) -> dict[str, Any]:
 
 def _batch(its: Found) -> dict[str, Any]:
     """Micro-batch and gradient accumulation; the trainer's value for `auto`."""
+    _refuse_two_batches(its)
     plugin = block(its.places, "deepspeed_config")
     steps = its.zero.get("gradient_accumulation_steps")
     steps = steps or plugin.get("gradient_accumulation_steps")
@@ -49,6 +51,27 @@ def _batch(its: Found) -> dict[str, Any]:
         for ours, theirs in names.items()
         if theirs in found
     }
+
+
+def _refuse_two_batches(its: Found) -> None:
+    """Refuse what DeepSpeed's file and the trainer say of a batch in two ways.
+
+    Source: transformers 5.23.0 integrations/deepspeed.py, trainer_config_process.
+    """
+    names = {
+        "train_micro_batch_size_per_gpu": "per_device_train_batch_size",
+        "gradient_accumulation_steps": "gradient_accumulation_steps",
+    }
+    for theirs, name in names.items():
+        one, other = its.zero.get(theirs, "auto"), its.training.get(name)
+        if "auto" not in (one, other) and other is not None and one != other:
+            raise BadInputError(
+                f"is {one} as {theirs} of DeepSpeed's file",
+                file=its.name,
+                field=name,
+                value=other,
+                allowed=f"{one}, or auto in DeepSpeed's file",
+            )
 
 
 def _own_mesh(its: Found) -> dict[str, Any]:

@@ -65,3 +65,23 @@ def test_what_is_priced_is_not_told() -> None:
     more = ", fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP"
     more += ", fsdp_backward_prefetch: BACKWARD_PRE"
     assert not read_texts(files(more=more), "accelerate", "a").unknown
+
+
+@pytest.mark.parametrize(
+    ("zero", "field"),
+    [
+        ('"train_micro_batch_size_per_gpu": 4', "per_device_train_batch_size"),
+        ('"gradient_accumulation_steps": 8', "gradient_accumulation_steps"),
+    ],
+)
+def test_two_batches_are_refused_as_transformers_refuses_them(
+    zero: str, field: str
+) -> None:
+    trainer = f"{TRAINER}gradient_accumulation_steps: 2\ndeepspeed: ds.json\n"
+    text = '{"zero_optimization": {"stage": 3}, "bf16": {"enabled": true}, %s}'
+    own = {"ds.json": text % zero, "t.yaml": trainer}
+    with pytest.raises(BadInputError, match=f"{field}: is . as"):
+        read_texts(own, "accelerate", "a")
+    same = text % '"train_micro_batch_size_per_gpu": "auto"'
+    layout = read_texts(own | {"ds.json": same}, "accelerate", "a").layout
+    assert layout["micro_batch"] == 2
