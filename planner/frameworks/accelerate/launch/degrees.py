@@ -6,7 +6,7 @@ from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.files import Found, block, part, whole
 from planner.frameworks.accelerate.launch.fsdp import by_fsdp, degrees_of_mesh, fsdp
 from planner.frameworks.accelerate.switches import true
-from planner.frameworks.deepspeed.launch.settings import COPIES_AT
+from planner.frameworks.deepspeed.launch.settings import COPIES_AT, wire
 
 
 def degrees(its: Found) -> dict[str, Any]:
@@ -106,11 +106,8 @@ def _deepspeed(its: Found) -> dict[str, Any]:
     copied = whole(zero, "zero_hpz_partition_size", its.name)
     if copied > 1 and found["zero_stage"] == COPIES_AT:
         found["hpz"] = copied
-    wire = its.zero.get("communication_data_type")
-    if wire in ("fp32", "bf16"):
-        found["comm_dtype"] = {"gradients": wire}
     offload = _host(plugin, zero, its.name)
-    return found | ({"offload": offload} if offload else {})
+    return found | wire(its.zero) | ({"offload": offload} if offload else {})
 
 
 def _host(plugin: dict[str, Any], zero: dict[str, Any], file: str) -> dict[str, Any]:

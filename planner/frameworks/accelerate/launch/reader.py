@@ -39,7 +39,12 @@ from planner.frameworks.accelerate.stack import (
 )
 from planner.frameworks.accelerate.switches import true
 from planner.frameworks.accelerate.variants import RATIO, WORDS
-from planner.frameworks.deepspeed.launch.settings import unused_copies
+from planner.frameworks.deepspeed.launch.judged import judged
+from planner.frameworks.deepspeed.launch.settings import (
+    optimizer,
+    refuse_two_optimizers,
+    unused_copies,
+)
 from planner.frameworks.transformers import asked_attention
 from planner.launch.brief import Reading
 from planner.launch.sizes import HUGGING_FACE, sizes_of
@@ -162,6 +167,8 @@ def _training(
         given["optimizer"] = "sgd-momentum" if momentum else NAMES[str(name)]
     every = {**{k: its.training[k] for k in LENGTHS if k in its.training}}
     length = its.run.get("seq_len") or next(iter(every.values()), None)
+    refuse_two_optimizers(its.zero, name, NAMES)
+    given |= optimizer(its.zero)
     if length:
         given["seq_len"] = whole({"seq_len": length}, "seq_len", its.name)
     given |= by_trl(its.training, given.get("seq_len"))
@@ -312,6 +319,7 @@ def _unknown(its: Found) -> Iterator[Unknown]:
     for path in unknown_keys(its.places):
         yield Unknown(path, why="no key of accelerate")
     yield from told(its.training, its.options)
+    yield from judged(its.zero)
     for (name, key), priced in PRICED.items():
         value = block(its.places, name, PREFIXES[name]).get(key)
         if value is not None and str(value).upper() not in priced:

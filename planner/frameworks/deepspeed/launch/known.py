@@ -1,15 +1,17 @@
-"""Keys of ds_config.json that DeepSpeed reads; DeepSpeed's parser passes others."""
+"""Keys of ds_config.json by their use; DeepSpeed's parser passes others."""
 
 import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict
+
+from hardware.reading.yaml_text import parse_yaml
+
 VERSION = "0.19.8"
 """Release of DeepSpeed that files are written for. [text]"""
-FILE = Path(__file__).with_name("keys.json")
-ANY = "*"
-"""Mark of a block with any keys, such as parameters of an optimizer. [text]"""
+FILE = Path(__file__).with_name("keys.yaml")
 MARKS = frozenset(
     {
         "zero_optimization",
@@ -19,23 +21,6 @@ MARKS = frozenset(
     }
 )
 """Keys that mark a ds_config.json, which has at least one. [text]"""
-LAYOUT = frozenset(
-    {
-        "train_batch_size",
-        "train_micro_batch_size_per_gpu",
-        "gradient_accumulation_steps",
-        "zero_optimization",
-        "tensor_parallel",
-        "sequence_parallel_size",
-        "pipeline",
-        "expert_parallel",
-        "activation_checkpointing",
-        "bf16",
-        "fp16",
-        "optimizer",
-    }
-)
-"""Keys that a layout or a training block is read from. [text]"""
 TRAINER = {
     "train_micro_batch_size_per_gpu": "per_device_train_batch_size",
     "gradient_accumulation_steps": "gradient_accumulation_steps",
@@ -45,21 +30,42 @@ DEFAULTS = {"per_device_train_batch_size": 8, "gradient_accumulation_steps": 1}
 """Values that Trainer takes where an argument is not given. [1]"""
 
 
+class Block(BaseModel):
+    """Keys of one block.
+
+    Attributes:
+        read: Keys that a job is read from. [text]
+        priced: Values that are priced, by key; any other value is refused. [-]
+        harmless: Keys that no layout, time or memory hangs on. [text]
+        others: True where the block has other keys, which are harmless. [-]
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    read: frozenset[str] = frozenset()
+    priced: dict[str, tuple[bool | int | str, ...]] = {}
+    harmless: frozenset[str] = frozenset()
+    others: bool = False
+
+    def knows(self, name: str) -> bool:
+        """Tell if the block has a key. [-]."""
+        known = self.read | self.priced.keys() | self.harmless
+        return self.others or name in known
+
+
+class _Keys(BaseModel):
+    source: str
+    blocks: dict[str, Block]
+
+
 @cache
-def known() -> dict[str, list[str]]:
+def blocks() -> dict[str, Block]:
     """Keys by block; the empty name is the top of the file.
 
     Returns:
-        Names; a key without a block of that path has a plain value. [text]
-
-    References:
-        DeepSpeed 0.19.8 deepspeed/runtime/constants.py, runtime/config.py,
-        runtime/zero/config.py, runtime/zero/offload_config.py,
-        runtime/tensor_parallel/config.py, runtime/activation_checkpointing/config.py,
-        module_inject/auto_ep_presets/base.py.
+        Keys; a block without an entry holds any keys. [-]
     """
-    every: dict[str, list[str]] = json.loads(FILE.read_text())
-    return every
+    return _Keys.model_validate(parse_yaml(FILE.read_text())).blocks
 
 
 def unknown(settings: Mapping[str, object], block: str = "") -> Iterator[str]:
@@ -72,9 +78,41 @@ def unknown(settings: Mapping[str, object], block: str = "") -> Iterator[str]:
     Yields:
         Paths of keys. [text]
     """
+    for path, name, _, its in every(settings, block):
+        if not its.knows(name):
+            yield path
+
+
+def harmless(settings: Mapping[str, object]) -> Iterator[str]:
+    """Settings at the top of a file that no layout, time or memory hangs on.
+
+    Args:
+        settings: Settings of a file. [-]
+
+    Yields:
+        Settings as they are written. [text]
+    """
+    top = blocks()[""].harmless
+    yield from (f"{k} {json.dumps(v)}" for k, v in settings.items() if k in top)
+
+
+def every(
+    settings: Mapping[str, object], block: str = ""
+) -> Iterator[tuple[str, str, object, Block]]:
+    """Every setting of a file, down to the blocks that hold any keys.
+
+    Args:
+        settings: Settings of a file, or of a block in a file. [-]
+        block: Path of that block, with dots. [text]
+
+    Yields:
+        Path, name and value of a setting, and the block that may know it. [-]
+    """
+    its = blocks().get(block)
+    if its is None:
+        return
     for name, value in settings.items():
         path = f"{block}.{name}" if block else name
-        if name not in known()[block]:
-            yield path
-        elif isinstance(value, Mapping) and known().get(path, [ANY]) != [ANY]:
-            yield from unknown(value, path)
+        yield path, name, value, its
+        if isinstance(value, Mapping):
+            yield from every(value, path)

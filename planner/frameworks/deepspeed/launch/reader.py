@@ -1,6 +1,5 @@
 """Reads ds_config.json, alone or beside the arguments of Trainer."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,18 +16,22 @@ from planner.frameworks.accelerate.launch.trainer import (
     told,
 )
 from planner.frameworks.accelerate.switches import true
+from planner.frameworks.deepspeed.launch.judged import judged
 from planner.frameworks.deepspeed.launch.known import (
     DEFAULTS,
-    LAYOUT,
     MARKS,
     TRAINER,
-    unknown,
+    harmless,
 )
 from planner.frameworks.deepspeed.launch.settings import (
     AUTO,
     COPIES_AT,
+    OPTIMIZERS,
     as_read,
+    optimizer,
+    refuse_two_optimizers,
     unused_copies,
+    wire,
 )
 from planner.frameworks.transformers import asked_attention, strange_attention
 from planner.launch.brief import Reading
@@ -37,17 +40,6 @@ from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown, absent
 from planner.specs.layouts.layout import Stage
 
 Fields = Mapping[str, Any]
-OPTIMIZERS = {
-    "adamw": "adamw",
-    "adam": "adamw",
-    "sgd": "sgd",
-    "lamb": "lamb",
-    "lion": "lion",
-    "muon": "muon",
-    "adamw_torch": "adamw",
-    "adamw_torch_fused": "adamw",
-    "adafactor": "adafactor",
-}
 
 
 def reads(files: Mapping[str, str]) -> bool:
@@ -93,6 +85,7 @@ def read(files: Mapping[str, str]) -> Reading:
     options = options_of(files, _WORDS)
     trainer = _trainer(files) | dict(options.given)
     filled, left = _filled(its, trainer)
+    refuse_two_optimizers(its, trainer.get("optim"), OPTIMIZERS)
     gpus = _slots(files) or _launched(trainer)
     layout = _layout(filled, trainer, name)
     return Reading(
@@ -104,11 +97,10 @@ def read(files: Mapping[str, str]) -> Reading:
         stack=_stack(trainer),
         ignored=(*_ignored(its), *ignored(_others(trainer), options)),
         unknown=(
-            *(Unknown(key, why="no key of DeepSpeed") for key in unknown(its)),
+            *judged(filled),
             *told(_others(trainer), options),
             *_unplaced(trainer, files),
             *(Unknown(key, "auto", "no argument of Trainer says it") for key in left),
-            *_unpriced(its),
         ),
         gpus=gpus,
         sizes=sizes_of(_model(files), HUGGING_FACE, file="config.json"),
@@ -178,7 +170,7 @@ def _layout(its: Fields, trainer: Fields, file: str) -> dict[str, Any]:
     offload = _offload(zero, file)
     if offload:
         found["offload"] = offload
-    return found | _stages(its, trainer, file)
+    return found | wire(its) | _stages(its, trainer, file)
 
 
 def _block(its: Fields, name: str) -> dict[str, Any]:
@@ -276,10 +268,8 @@ def _training(
     length = _length(trainer, file)
     if length:
         found["seq_len"] = length
-    name = str(_block(its, "optimizer").get("type", trainer.get("optim", "adamw")))
-    momentum = _block(_block(its, "optimizer"), "params").get("momentum")
-    name = OPTIMIZERS.get(name.lower(), name.lower())
-    return found | {"optimizer": "sgd-momentum" if momentum else name}
+    said = str(trainer.get("optim", "adamw")).lower()
+    return found | {"optimizer": OPTIMIZERS.get(said, said)} | optimizer(its)
 
 
 def _global_batch(its: Fields, layout: Fields, gpus: int | None) -> int | None:
@@ -346,9 +336,9 @@ def _unplaced(trainer: Fields, files: Mapping[str, str]) -> Iterator[Unknown]:
     kernel = _attention(trainer)
     if strange_attention(kernel):
         yield Unknown("attn_implementation", kernel, NOT_PRICED)
-    optimizer = trainer.get("optim")
-    if optimizer is not None and str(optimizer).lower() not in OPTIMIZERS:
-        yield Unknown("optim", optimizer, NOT_PRICED)
+    said = trainer.get("optim")
+    if said is not None and str(said).lower() not in OPTIMIZERS:
+        yield Unknown("optim", said, NOT_PRICED)
     wanted = trainer.get("deepspeed")
     if isinstance(wanted, str) and wanted.rpartition("/")[2] not in files:
         yield absent("deepspeed", wanted)
@@ -378,19 +368,5 @@ def _model(files: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _ignored(its: Fields) -> Iterator[str]:
-    strange = set(unknown(its))
-    for key, value in its.items():
-        if key not in LAYOUT and key not in strange:
-            yield f"{key} {json.dumps(value)}"
+    yield from harmless(its)
     yield from unused_copies(_block(its, "zero_optimization"))
-
-
-def _unpriced(its: Fields) -> Iterator[Unknown]:
-    """Settings that change memory or time and that no layout expresses."""
-    block = _block(its, "activation_checkpointing")
-    for key in ("cpu_checkpointing", "partition_activations"):
-        if block.get(key):
-            yield Unknown(f"activation_checkpointing.{key}", "true", CHANGES)
-    for key in ("zero_quantized_weights", "zero_quantized_gradients"):
-        if _block(its, "zero_optimization").get(key):
-            yield Unknown(f"zero_optimization.{key}", "true", CHANGES)

@@ -17,6 +17,18 @@ from planner.errors import BadInputError
 
 COPIES_AT = 3
 """ZeRO stage with a second copy of the weights (runtime/zero/stage3.py). [1]"""
+OPTIMIZERS = {
+    "adamw": "adamw",
+    "adam": "adamw",
+    "sgd": "sgd",
+    "lamb": "lamb",
+    "lion": "lion",
+    "muon": "muon",
+    "adamw_torch": "adamw",
+    "adamw_torch_fused": "adamw",
+    "adafactor": "adafactor",
+}
+"""The planner's name of an optimizer by optimizer.type, or Trainer's optim. [text]"""
 AUTO = "auto"
 """Value that Trainer's DeepSpeed plugin fills in from Trainer's arguments. [text]"""
 
@@ -170,3 +182,73 @@ def unused_copies(zero: Mapping[str, Any]) -> Iterator[str]:
     size = zero.get("zero_hpz_partition_size", 1)
     if size not in (0, 1) and zero.get("stage", 0) != COPIES_AT:
         yield f"zero_optimization.zero_hpz_partition_size {size}"
+
+
+def wire(its: Mapping[str, Any]) -> dict[str, Any]:
+    """Format that gradients travel in, where the file gives one that a layout has.
+
+    Args:
+        its: Settings of a ds_config.json. [-]
+
+    Returns:
+        Field of a layout, or nothing. [-]
+    """
+    given = its.get("communication_data_type")
+    return {"comm_dtype": {"gradients": given}} if given in ("fp32", "bf16") else {}
+
+
+def optimizer(its: Mapping[str, Any]) -> dict[str, str]:
+    """Optimizer that DeepSpeed makes.
+
+    Args:
+        its: Settings of a ds_config.json. [-]
+
+    Returns:
+        Field of a training block; nothing where the trainer makes the optimizer. [-]
+    """
+    kind, momentum = optimizer_named(its)
+    if kind not in OPTIMIZERS:
+        return {}
+    name = OPTIMIZERS[kind]
+    return {"optimizer": f"{name}-momentum" if name == "sgd" and momentum else name}
+
+
+def refuse_two_optimizers(
+    its: Mapping[str, Any], optim: object, names: Mapping[str, str]
+) -> None:
+    """Refuse a trainer's optimizer beside another one of DeepSpeed's own.
+
+    Args:
+        its: Settings of a ds_config.json. [-]
+        optim: The trainer's word; None without one. [text]
+        names: The planner's name by the trainer's word. [text]
+
+    Raises:
+        BadInputError: They differ; DeepSpeed's would run, and the trainer's be dropped.
+    """
+    kind, _ = optimizer_named(its)
+    if not kind or optim is None:
+        return
+    if names.get(str(optim), str(optim)) != OPTIMIZERS.get(kind, kind):
+        raise BadInputError(
+            f"is {kind} as optimizer.type of DeepSpeed's file",
+            field="optim",
+            value=optim,
+            allowed="one of the two alone",
+        )
+
+
+def optimizer_named(its: Mapping[str, Any]) -> tuple[str, object]:
+    """Type of the optimizer that DeepSpeed makes, and its momentum.
+
+    Args:
+        its: Settings of a ds_config.json. [-]
+
+    Returns:
+        Type in lower case, empty without one; momentum, None without one. [-]
+    """
+    block = its.get("optimizer")
+    given = block if isinstance(block, Mapping) else {}
+    params = given.get("params")
+    momentum = params.get("momentum") if isinstance(params, Mapping) else None
+    return str(given.get("type", "")).lower(), momentum
