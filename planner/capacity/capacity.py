@@ -110,9 +110,9 @@ def _frugal(workload: Workload) -> Layout:
     found = [held for way in ways if (held := leanest(way)) is not None]
     if not found:
         refuse_inexpressible((workload,))
-        for sentence in writer_breaches(workload, Layout()):
+        for breach in writer_breaches(workload, Layout()):
             if workload.gpus == 1:
-                raise BadInputError(sentence, field="training")
+                raise BadInputError(breach.sentence, field="training")
         raise BadInputError(
             "no legal layout is left; planner explain says which limits clash",
             field="search",

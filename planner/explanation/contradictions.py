@@ -252,5 +252,5 @@ def _last(case: Case) -> str:
         break
     for workload in case.workloads:
         if workload.gpus == 1 and (wordless := [*writer_breaches(workload, Layout())]):
-            return wordless[0]
+            return wordless[0].sentence
     return "no layout is legal even without the limits of the search block"

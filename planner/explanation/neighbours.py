@@ -28,7 +28,7 @@ class Move:
     """One changed field of a layout."""
 
     field: str
-    value: object
+    value: int | str
     before: object
 
     @property
@@ -145,9 +145,17 @@ def _neighbour(workload: Workload, best: RankedPlan, move: Move) -> Neighbour:
         plan = _plan(workload, best.layout, move)
     except BadInputError as error:
         why = f"not legal: {error.message}"
-        return Neighbour(change=move.words, effect=why, legal=False)
+        return Neighbour(
+            change=move.words,
+            field=move.field,
+            value=move.value,
+            effect=why,
+            legal=False,
+        )
     return Neighbour(
         change=_change(best.layout, plan.layout, move),
+        field=move.field,
+        value=move.value,
         effect=_effect(workload, best, plan, move),
         legal=True,
         fits=_fits(plan),

@@ -22,6 +22,6 @@ def predict_writable(workload: Workload, partial: PartialLayout) -> RankedPlan:
         BadInputError: No legal layout has those degrees, or no writer has words for it.
     """
     plan = predict(workload, partial)
-    for sentence in writer_breaches(workload, plan.layout):
-        raise BadInputError(sentence, field="layout")
+    for breach in writer_breaches(workload, plan.layout):
+        raise BadInputError(breach.sentence, field=breach.field, value=breach.value)
     return plan

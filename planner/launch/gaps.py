@@ -126,22 +126,7 @@ def _framework_gaps(found: PlanFile, target: Target) -> tuple[Gap, ...]:
         return ()
     workload = under_target(found, target)
     broken = rule_violations(workload.unwritten(), found.plan.layout)
-    return tuple(
-        Gap(sentence, _field_of(sentence), _value(found.plan.layout, sentence), "")
-        for sentence in broken
-    )
-
-
-def _field_of(sentence: str) -> str:
-    """The field of a layout that a rule's sentence is about."""
-    words = sentence.replace(",", " ").replace("(", " ").split()
-    named = [word for word in words if word in Layout.model_fields]
-    return f"layout.{named[-1]}" if named else "layout"
-
-
-def _value(layout: Layout, sentence: str) -> object:
-    field = _field_of(sentence).removeprefix("layout.")
-    return getattr(layout, field, "") if field != "layout" else "this"
+    return tuple(Gap(b.sentence, b.field, b.value, "") for b in broken)
 
 
 def under_target(found: PlanFile, target: Target) -> Pricing:

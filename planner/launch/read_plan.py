@@ -197,8 +197,9 @@ def _refuse_illegal(found: PlanFile) -> None:
     """Refuse a layout that is not legal, such as a plan edited by hand."""
     wrong = rule_violations(found.workload.unwritten(), found.plan.layout)
     if wrong:
+        said = "; ".join(breach.sentence for breach in wrong[:3])
         raise BadInputError(
-            "the layout is not legal: " + "; ".join(wrong[:3]),
+            f"the layout is not legal: {said}",
             file=found.path,
             field="layout",
         )

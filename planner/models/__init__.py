@@ -1,7 +1,7 @@
 """Model families, which turn a Hugging Face config into layers with counts."""
 
 from planner.models.architecture import Architecture, AttentionConvention
-from planner.models.errors import ModelConfigError
+from planner.models.errors import ModelConfigError, UnsupportedModelError
 from planner.models.layers.blocks import (
     Attention,
     Block,
@@ -43,6 +43,7 @@ __all__ = [
     "Norm",
     "Preset",
     "SavedTensor",
+    "UnsupportedModelError",
     "dense_names",
     "find_config",
     "from_config",

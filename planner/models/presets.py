@@ -212,7 +212,8 @@ def find_config(reference: str, base: Path | None = None) -> Path:
         return hub_config(reference)
     raise ModelConfigError(
         f"model {reference!r} is neither a preset nor a file: {file} "
-        f"{'is no file' if is_there(file) else 'does not exist'}; {_nearest(reference)}"
+        f"{'is no file' if is_there(file) else 'does not exist'}",
+        _nearest(reference),
     )
 
 
@@ -293,7 +294,7 @@ def _file(name: str) -> Path:
     """File of a preset; refused where there is none."""
     found = _named(_directory()).get(name)
     if found is None:
-        raise ModelConfigError(f"no model is named {name!r}; {_nearest(name)}")
+        raise ModelConfigError(f"no model is named {name!r}", _nearest(name))
     return found
 
 

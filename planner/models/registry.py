@@ -9,7 +9,7 @@ from hardware.reading.nearest import alike
 from planner.errors import short
 from planner.models.architecture import Architecture
 from planner.models.config import FamilyConfig
-from planner.models.errors import ModelConfigError
+from planner.models.errors import ModelConfigError, UnsupportedModelError
 from planner.models.families.bailing import BailingMoeV2Config
 from planner.models.families.bloom import BloomConfig
 from planner.models.families.cohere import Cohere2Config, CohereConfig
@@ -252,11 +252,11 @@ def _unsupported(
     nearest = f"; nearest: {close}" if near else ""
     supported = ", ".join(getattr(f, label) for f in FAMILIES)
     family = near[0] if near else LlamaConfig
-    return ModelConfigError(
-        f"{source}: {given} is not supported{nearest}{_likeness(config)}; supported: "
-        f"{supported}. "
+    return UnsupportedModelError(
+        f"{source}: {given} is not supported{nearest}{_likeness(config)}",
+        f"supported: {supported}. "
         f"A model of the same blocks can be described with model_type: "
-        f"{family.family} and {', '.join(family.required_fields())}"
+        f"{family.family} and {', '.join(family.required_fields())}",
     )
 
 

@@ -296,7 +296,7 @@ def _verify(workload: Workload, layout: Layout, predicted: Estimate) -> None:
         step_s=predicted.step_time_s.value,
         device_gib=[stage.device for stage in predicted.memory.stages],
     )
-    objections += writer_breaches(workload, layout)
+    objections += (breach.sentence for breach in writer_breaches(workload, layout))
     host = predicted.memory.host
     if host is not None and not host.is_enough:
         objections.append(f"hosts lack memory: {host}")

@@ -103,8 +103,8 @@ def _refused(
 ) -> str:
     """Reason why a layout may not be the answer; empty where it may."""
     layout, its = plan.layout, plan.estimate
-    reasons = rule_violations(workload, layout)
-    if reason := next(iter(reasons), _unfit(workload, its, robust=robust)):
+    reasons = (breach.sentence for breach in rule_violations(workload, layout))
+    if reason := next(reasons, _unfit(workload, its, robust=robust)):
         return reason
     if ran:  # no limit on predicted memory binds what is known to fit
         workload = replace(workload, risk=CERTAIN)

@@ -212,7 +212,8 @@ def _skeleton(
 def _refuse_illegal(workload: Workload, layout: Layout) -> None:
     wrong = rule_violations(workload, layout)
     if wrong:
-        raise BadInputError("; ".join(wrong[:3]), field="layout", value=_shown(layout))
+        said = "; ".join(breach.sentence for breach in wrong[:3])
+        raise BadInputError(said, field="layout", value=_shown(layout))
 
 
 def _shown(layout: Layout) -> str:

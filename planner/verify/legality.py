@@ -1,29 +1,32 @@
-"""The rules that every layout obeys: one function each, one sentence per breach."""
+"""The rules that every layout obeys: one function each, one record per breach."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from planner.cost.workload import Workload
 from planner.models.layers.blocks import Mlp, Moe, ScanBlock
 from planner.schedules.placement import V_SHAPED, placement
-from planner.specs.layouts.axes import NUMBERS
 from planner.specs.layouts.context import cp_family
-from planner.specs.layouts.formats import FORMAT_AXES
 from planner.specs.layouts.layout import Layout, Stage
-from planner.specs.search import SETTINGS
+from planner.verify.breach import Breach, Breaches, Broken
 from planner.verify.fleet import ranks
+from planner.verify.limits import (
+    axis_limits,
+    format_limits,
+    number_limit,
+    setting_limits,
+)
 from planner.verify.offload import offload_breaches
-from planner.verify.recompute import kinds_used, recompute_breaches
+from planner.verify.recompute import recompute_breaches
 from planner.verify.writable import writer_breaches
 
-Sentences = Iterator[str]
 WHOLE_HEADS = frozenset({"ring", "all-gather", "gathered-ring"})
 """Kinds of context parallelism that deal no heads out. [text]"""
 DEALT = re.compile(r"ulysses(\d+)\+ring")
 """Kinds that deal heads out in groups of so many ranks."""
 
 
-def rule_violations(workload: Workload, layout: Layout) -> list[str]:
+def rule_violations(workload: Workload, layout: Layout) -> list[Breach]:
     """Rules of model, framework, cluster and user that a layout breaks.
 
     Args:
@@ -31,15 +34,22 @@ def rule_violations(workload: Workload, layout: Layout) -> list[str]:
         layout: A complete layout.
 
     Returns:
-        One sentence per broken rule. [text]
+        One record per broken rule; what several pools break alike, once. [-]
     """
     views = [layout.on_pool(pool) for pool in layout.pools] or [layout]
-    said = (s for view in views for rule in RULES for s in rule(workload, view))
-    whole = _limited(workload, "gpus", layout.gpus)
-    return list(dict.fromkeys([*ranks(workload, layout), *whole, *said]))
+    of_ranks = (*ranks(workload, layout), *number_limit(workload, layout, "gpus"))
+    every = [Breach.of(layout, *broken) for broken in of_ranks]
+    for view in views:
+        broken = (said for rule in RULES for said in rule(workload, view))
+        every += [Breach.of(view, *said) for said in broken]
+        every += [said for rule in WITH_VALUES for said in rule(workload, view)]
+    first: dict[tuple[str, str], Breach] = {}
+    for breach in every:
+        first.setdefault((breach.field, breach.sentence), breach)
+    return list(first.values())
 
 
-def _tensor(workload: Workload, layout: Layout) -> Sentences:
+def _tensor(workload: Workload, layout: Layout) -> Broken:
     """Heads, KV heads and inner widths divide over the tensor ranks."""
     tp = layout.tp
     for kind in workload.kinds:
@@ -47,25 +57,28 @@ def _tensor(workload: Workload, layout: Layout) -> Sentences:
         groups = getattr(kind.attention, "kv_heads", heads)
         dense = kind.ffn if isinstance(kind.ffn, Mlp) else kind.ffn.shared
         if heads % tp:
-            yield f"tp {tp} does not divide the {heads} heads of {kind.name}"
+            yield "tp", f"tp {tp} does not divide the {heads} heads of {kind.name}"
         elif groups % tp and tp % groups:
             yield (
+                "tp",
                 f"tp {tp} neither divides nor is a multiple of the {groups} KV "
-                f"heads of {kind.name}"
+                f"heads of {kind.name}",
             )
         if dense.ffn % tp:
-            yield f"tp {tp} does not divide the ffn width {dense.ffn} of {kind.name}"
+            words = f"tp {tp} does not divide the ffn width {dense.ffn} of {kind.name}"
+            yield "tp", words
 
 
-def _sequence(workload: Workload, layout: Layout) -> Sentences:
+def _sequence(workload: Workload, layout: Layout) -> Broken:
     """Zig-zag chunks and tensor splits divide the sequence."""
     tp, cp, length = layout.tp, layout.cp, workload.training.seq_len
     chunks = tp * (2 * cp if cp > 1 else 1)
     if length % chunks:
-        yield f"a sequence of {length} tokens does not split into {chunks} chunks"
+        words = f"a sequence of {length} tokens does not split into {chunks} chunks"
+        yield "cp" if cp > 1 else "tp", words
 
 
-def _context(workload: Workload, layout: Layout) -> Sentences:
+def _context(workload: Workload, layout: Layout) -> Broken:
     """Every kind keeps its heads, or deals them out in groups that divide."""
     cp, kind = layout.cp, layout.cp_kind
     if cp == 1 or kind in WHOLE_HEADS:
@@ -73,96 +86,115 @@ def _context(workload: Workload, layout: Layout) -> Sentences:
     groups = DEALT.fullmatch(kind)
     dealt = int(groups[1]) if groups else cp
     if groups and (cp % dealt or dealt == cp):
-        yield f"{kind} needs groups of {dealt} that divide cp {cp}, and two or more"
+        words = f"{kind} needs groups of {dealt} that divide cp {cp}, and two or more"
+        yield "cp_kind", words
     if not groups and kind != "ulysses":
-        yield f"no rule is known for context ranks of kind {kind}"
+        yield "cp_kind", f"no rule is known for context ranks of kind {kind}"
     else:
-        yield from _dealt(workload, kind, dealt, layout.tp * dealt)
+        yield from _dealt(workload, layout, dealt)
 
 
-def _dealt(workload: Workload, kind: str, dealt: int, ranks: int) -> Sentences:
+def _dealt(workload: Workload, layout: Layout, dealt: int) -> Broken:
     """Ulysses shares out whole heads, of queries and of keys."""
+    kind, ranks = layout.cp_kind, layout.tp * dealt
     copies = workload.framework.limits.ulysses_copies_keys
     for layer in workload.kinds:
         heads = layer.attention.heads
         keys = getattr(layer.attention, "kv_heads", heads)
         if heads % ranks:
-            yield f"{kind} needs {heads} heads to divide by tp * {dealt} = {ranks}"
+            words = f"{kind} needs {heads} heads to divide by tp * {dealt} = {ranks}"
+            yield "cp_kind", words
         elif keys % ranks and not (copies and ranks % keys == 0):
             yield (
-                f"{kind} needs {keys} heads of keys to divide by tp * {dealt} = {ranks}"
+                "cp_kind",
+                f"{kind} needs {keys} heads of keys to divide by tp * {dealt} = "
+                f"{ranks}",
             )
 
 
-def _scans(workload: Workload, layout: Layout) -> Sentences:
+def _scans(workload: Workload, layout: Layout) -> Broken:
     """Ranks share out whole heads of scans, and no compressed keys, or there is one."""
     if layout.cp > 1:
         for kind in workload.kinds:
             if not kind.attention.splits_sequence:
-                yield f"cp {layout.cp} cannot share out {kind.name}'s compressed keys"
+                words = f"cp {layout.cp} cannot share out {kind.name}'s compressed keys"
+                yield "cp", words
     ranks, name = layout.tp * layout.cp, workload.framework.name
+    split = "cp" if layout.cp > 1 else "tp"
     for kind in workload.kinds:
         if not isinstance(kind.attention, ScanBlock) or ranks == 1:
             continue
         if not workload.framework.limits.splits_scans:
-            yield f"{name} splits no scan over tp * cp = {ranks}, as {kind.name} has"
+            words = f"{name} splits no scan over tp * cp = {ranks}, as {kind.name} has"
+            yield split, words
         elif not kind.attention.shared_out(layout.tp, layout.cp):
             heads = kind.attention.heads
-            yield f"tp * cp = {ranks} cannot share out the {heads} heads of {kind.name}"
+            yield (
+                split,
+                f"tp * cp = {ranks} cannot share out the {heads} heads of {kind.name}",
+            )
 
 
-def _batch(workload: Workload, layout: Layout) -> Sentences:
+def _batch(workload: Workload, layout: Layout) -> Broken:
     """The micro-batches of all replicas are the batch."""
     dp, micro, accum = layout.dp, layout.micro_batch, layout.grad_accum
     if micro % workload.training.together:
-        yield f"micro_batch = {micro} is no whole number of pairs, of two sequences"
+        words = f"micro_batch = {micro} is no whole number of pairs, of two sequences"
+        yield "micro_batch", words
     total = dp * micro * accum
     if total != workload.sequences:
         yield (
+            "grad_accum",
             f"dp * micro_batch * grad_accum = {dp} * {micro} * {accum} = {total} is "
-            f"not the batch of {workload.sequences} sequences"
+            f"not the batch of {workload.sequences} sequences",
         )
 
 
-def _sharding(workload: Workload, layout: Layout) -> Sentences:
+def _sharding(workload: Workload, layout: Layout) -> Broken:
     """Shard groups hold whole context groups and divide the data ranks."""
     shard, ranks = layout.dp_shard, layout.dp * layout.cp
     if ranks % shard:
-        yield f"dp_shard {shard} does not divide dp * cp = {ranks}"
+        yield "dp_shard", f"dp_shard {shard} does not divide dp * cp = {ranks}"
     elif shard % layout.cp:
-        yield f"dp_shard {shard} is not a multiple of cp {layout.cp}"
+        yield "dp_shard", f"dp_shard {shard} is not a multiple of cp {layout.cp}"
     elif shard < ranks and layout.zero_stage == 0:
-        yield f"dp_shard {shard} under dp * cp = {ranks} shards nothing at ZeRO 0"
+        words = f"dp_shard {shard} under dp * cp = {ranks} shards nothing at ZeRO 0"
+        yield "dp_shard", words
     elif shard < ranks and not workload.framework.limits.hybrid_sharding:
-        yield f"{workload.framework.name} shards over all {ranks} ranks, not {shard}"
+        words = f"{workload.framework.name} shards over all {ranks} ranks, not {shard}"
+        yield "dp_shard", words
 
 
-def _second_copy(_: Workload, layout: Layout) -> Sentences:
+def _second_copy(_: Workload, layout: Layout) -> Broken:
     """A second copy of the weights is ZeRO 3's, in equal groups of data ranks."""
     hpz, ranks, zero = layout.hpz, layout.dp * layout.cp, layout.zero_stage
     if ranks % hpz:
-        yield f"hpz {hpz} does not divide dp * cp = {ranks}"
+        yield "hpz", f"hpz {hpz} does not divide dp * cp = {ranks}"
     if hpz > 1 and zero != 3:
-        yield f"hpz {hpz} copies the weights that ZeRO 3 shards, not ZeRO {zero}'s"
+        words = f"hpz {hpz} copies the weights that ZeRO 3 shards, not ZeRO {zero}'s"
+        yield "hpz", words
 
 
-def _whole_replicas(workload: Workload, layout: Layout) -> Sentences:
+def _whole_replicas(workload: Workload, layout: Layout) -> Broken:
     """Shard groups and split replicas have the ranks that the framework demands."""
     limits, zero = workload.framework.limits, layout.zero_stage
     name = workload.framework.name
     if limits.shards_need_ranks and zero >= 2 and layout.dp_shard == 1:
-        yield f"{name} has ZeRO {zero} only where two or more ranks share the states"
+        words = f"{name} has ZeRO {zero} only where two or more ranks share the states"
+        yield "dp_shard", words
     if not limits.split_replicas_need_shards:
         return
     if layout.cp > 1 and zero < 2:
-        yield f"{name} has cp {layout.cp} at ZeRO 2 and 3 only, not {zero}"
+        words = f"{name} has cp {layout.cp} at ZeRO 2 and 3 only, not {zero}"
+        yield "zero_stage", words
     copies = layout.dp if zero < 2 else layout.dp * layout.cp // layout.dp_shard
     sharded = zero >= 2 and layout.dp_shard > layout.cp
     if copies > 1 and layout.tp * layout.cp > 1 and not sharded:
-        yield f"{name} shards the replicas of a model that tp or cp splits"
+        words = f"{name} shards the replicas of a model that tp or cp splits"
+        yield "zero_stage" if zero < 2 else "dp_shard", words
 
 
-def _framework(workload: Workload, layout: Layout) -> Sentences:
+def _framework(workload: Workload, layout: Layout) -> Broken:
     """The framework supports every choice."""
     limits = workload.framework.limits
     choices: list[tuple[str, object, tuple[object, ...]]] = [
@@ -186,12 +218,14 @@ def _framework(workload: Workload, layout: Layout) -> Sentences:
         if given not in allowed:
             shown = ", ".join(map(str, allowed))
             yield (
+                name,
                 f"{workload.framework.on_stack} at tp {layout.tp} has {name} {shown}, "
-                f"not {given}"
+                f"not {given}",
+                shown,
             )
 
 
-def _together(workload: Workload, layout: Layout) -> Sentences:
+def _together(workload: Workload, layout: Layout) -> Broken:
     """Choices that the framework supports only apart are not made together."""
     its, offload = layout, layout.offload
     moved = (offload.optimizer, offload.parameters, offload.gradients)
@@ -210,10 +244,11 @@ def _together(workload: Workload, layout: Layout) -> Sentences:
     for one, other in workload.framework.limits.apart:
         if given.get(one) and given.get(other):
             both = f"{shown.get(one, one)} with {shown.get(other, other)}"
-            yield f"{workload.framework.name} has no {both}"
+            field = other if other in (*axes, "offload") else "zero_stage"
+            yield field, f"{workload.framework.name} has no {both}"
 
 
-def _interleaving(_: Workload, layout: Layout) -> Sentences:
+def _interleaving(_: Workload, layout: Layout) -> Broken:
     """Chunks need a pipeline, whole groups of micro-batches and the schedule."""
     pp, vpp, accum = layout.pp, layout.vpp, layout.grad_accum
     if layout.schedule in V_SHAPED:
@@ -222,41 +257,48 @@ def _interleaving(_: Workload, layout: Layout) -> Sentences:
     if vpp == 1:
         return
     if layout.schedule != "interleaved":
-        yield f"vpp {vpp} needs the schedule interleaved, not {layout.schedule}"
+        words = f"vpp {vpp} needs the schedule interleaved, not {layout.schedule}"
+        yield "schedule", words
     if pp == 1:
-        yield f"vpp {vpp} interleaves over pp > 1, here pp is 1"
+        yield "vpp", f"vpp {vpp} interleaves over pp > 1, here pp is 1"
     elif accum % pp:
-        yield f"vpp {vpp} needs grad_accum % pp == 0, not {accum} % {pp} = {accum % pp}"
+        yield (
+            "grad_accum",
+            f"vpp {vpp} needs grad_accum % pp == 0, not {accum} % {pp} = {accum % pp}",
+        )
 
 
-def _v_shaped(layout: Layout) -> Sentences:
+def _v_shaped(layout: Layout) -> Broken:
     """A V has two chunks a rank, and micro-batches that fill it."""
     name, pp, accum = layout.schedule, layout.pp, layout.grad_accum
     if layout.vpp != 2:
-        yield f"{name} has two chunks a rank, not vpp {layout.vpp}"
+        yield "vpp", f"{name} has two chunks a rank, not vpp {layout.vpp}"
     if name == "dualpipe" and (pp % 2 or accum % 2):
-        yield f"dualpipe needs even pp and grad_accum, not {pp} and {accum}"
+        words = f"dualpipe needs even pp and grad_accum, not {pp} and {accum}"
+        yield "pp" if pp % 2 else "grad_accum", words
     if name != "zb-v" and accum < 2 * pp:
-        yield f"{name} needs grad_accum >= 2 pp = {2 * pp}, not {accum}"
+        yield "grad_accum", f"{name} needs grad_accum >= 2 pp = {2 * pp}, not {accum}"
 
 
-def _stages(workload: Workload, layout: Layout) -> Sentences:
+def _stages(workload: Workload, layout: Layout) -> Broken:
     """Every layer is on one stage; only the ends' stages may be empty."""
     layers, given = workload.model.layers, layout.layers_per_stage
     stages = placement(layout.schedule, layout.pp, layout.vpp).depth
     if len(given) != stages:
         needed = "pp" if layout.schedule == "dualpipe" else "pp * vpp"
-        yield f"{len(given)} stages are given, {needed} = {stages} are needed"
+        words = f"{len(given)} stages are given, {needed} = {stages} are needed"
+        yield "stages", words
     if sum(given) != layers:
-        yield f"the stages hold {sum(given)} layers, the model has {layers}"
+        yield "stages", f"the stages hold {sum(given)} layers, the model has {layers}"
     for index, count in enumerate(given):
         if count < (0 if len(given) > 1 and index in (0, len(given) - 1) else 1):
-            yield f"virtual stage {index} of {len(given)} holds {count} layers"
+            words = f"virtual stage {index} of {len(given)} holds {count} layers"
+            yield "stages", words
     for index, stage in enumerate(layout.stages):
         yield from _ranges(index, stage)
 
 
-def _ranges(index: int, stage: Stage) -> Sentences:
+def _ranges(index: int, stage: Stage) -> Broken:
     """Recompute ranges follow each other from the first layer to the last."""
     bounds = [0, *(edge for r in stage.recompute for edge in (r.start, r.stop))]
     tiled = all(a == b for a, b in zip(bounds[::2], bounds[1::2], strict=False))
@@ -264,94 +306,42 @@ def _ranges(index: int, stage: Stage) -> Sentences:
     if not (tiled and ends and bounds == sorted(bounds)):
         spans = ", ".join(f"{r.start}-{r.stop}" for r in stage.recompute)
         where = f"{stage.layers} layers of virtual stage {index}"
-        yield f"recompute ranges {spans} do not tile {where}"
+        yield "stages.recompute", f"recompute ranges {spans} do not tile {where}"
 
 
-def _experts(workload: Workload, layout: Layout) -> Sentences:
+def _experts(workload: Workload, layout: Layout) -> Broken:
     """Experts divide over expert ranks, which lie inside the ranks of a stage."""
     moes = [kind.ffn for kind in workload.kinds if isinstance(kind.ffn, Moe)]
     ep, etp = layout.ep, layout.etp
     if not moes:
         if ep * etp > 1:
-            yield f"ep {ep} and etp {etp} on a model without experts"
+            words = f"ep {ep} and etp {etp} on a model without experts"
+            yield "ep" if ep > 1 else "etp", words
         return
     for moe in moes:
         if moe.experts % ep:
-            yield f"ep {ep} does not divide {moe.experts} experts"
+            yield "ep", f"ep {ep} does not divide {moe.experts} experts"
         if moe.ffn % etp:
-            yield f"etp {etp} does not divide the expert width {moe.ffn}"
+            yield "etp", f"etp {etp} does not divide the expert width {moe.ffn}"
     yield from _expert_ranks(layout)
     need = workload.framework.limits.experts_need_sp and min(ep, layout.tp) > 1
     if need and not layout.sp:
-        yield f"ep {ep} with tp {layout.tp} needs sp"
+        yield "sp", f"ep {ep} with tp {layout.tp} needs sp"
 
 
-def _expert_ranks(layout: Layout) -> Sentences:
+def _expert_ranks(layout: Layout) -> Broken:
     """Expert groups tile a stage's ranks, or its tensor and context ranks."""
     held = layout.ep * layout.etp
     inner = layout.tp * layout.cp
     if inner * layout.dp % held:
-        yield f"ep * etp = {held} does not divide tp * cp * dp = {inner * layout.dp}"
+        words = f"ep * etp = {held} does not divide tp * cp * dp = {inner * layout.dp}"
+        yield "ep" if layout.ep > 1 else "etp", words
     elif layout.order == "tp-cp-ep-pp-dp" and layout.pp > 1 and held != inner:
-        yield f"order {layout.order} needs ep * etp = {held} to be tp * cp = {inner}"
+        words = f"order {layout.order} needs ep * etp = {held} to be tp * cp = {inner}"
+        yield "order", words
 
 
-def _limited(workload: Workload, axis: str, value: int) -> Sentences:
-    """A number is within the user's limits."""
-    if not workload.search.allows(axis, value):
-        limit = _shown(workload.search, axis)
-        yield f"the search block limits {axis} to {limit}: {value}"
-
-
-def _user_limits(workload: Workload, layout: Layout) -> Sentences:
-    """Every choice is within the user's limits."""
-    search = workload.search
-    for number in NUMBERS:
-        yield from _limited(workload, number.name, getattr(layout, number.name))
-    words: list[tuple[str, str]] = [("schedule", layout.schedule)]
-    # without stages or without replicas both orders are the same
-    words += [("order", layout.order)] if min(layout.pp, layout.dp) > 1 else []
-    words += [("recompute", kind) for kind in kinds_used(workload, layout)]
-    for axis, word in words:
-        if not search.allows_text(axis, word):
-            yield f"the search block limits {axis} to {_shown(search, axis)}: {word}"
-    if layout.cp > 1 and not search.allows_context(layout.cp_kind):
-        limit = _shown(search, "cp_kind")
-        yield f"the search block limits cp_kind to {limit}: {layout.cp_kind}"
-    if layout.tp > 1 and search.sp not in (None, layout.sp):
-        yield f"the search block limits sp to {search.sp}: {layout.sp}"
-
-
-def _settings(workload: Workload, _: Layout) -> Sentences:
-    """The training block's settings are among those that the user leaves open."""
-    for name in SETTINGS:
-        listed, value = workload.search.choices(name), getattr(workload.training, name)
-        if listed and value not in listed:
-            yield f"the search block limits {name} to {', '.join(listed)}: {value}"
-
-
-def _formats(workload: Workload, layout: Layout) -> Sentences:
-    """The framework can send in the stated formats, and the user allows them."""
-    own = workload.framework.own_formats
-    sent = layout.stated_formats or own
-    precision, search = workload.training.precision, workload.search
-    for axis, name in FORMAT_AXES.items():
-        word, formats = getattr(sent, name), workload.framework.formats
-        forms = getattr(formats, name)
-        can = word in forms and precision in forms[word].precisions
-        if word != getattr(own, name) and not can:
-            yield f"{workload.framework.name} sends no {name} in {word} at {precision}"
-        listed = search.choices(axis)
-        if listed and word not in listed:
-            yield f"the search block limits {axis} to {', '.join(listed)}: {word}"
-
-
-def _shown(search: object, axis: str) -> str:
-    """A limit as the user wrote it."""
-    return str(getattr(search, axis))
-
-
-RULES: tuple[Callable[[Workload, Layout], Sentences], ...] = (
+RULES: tuple[Callable[[Workload, Layout], Broken], ...] = (
     _tensor,
     _sequence,
     _context,
@@ -366,10 +356,13 @@ RULES: tuple[Callable[[Workload, Layout], Sentences], ...] = (
     _interleaving,
     _stages,
     _experts,
-    _user_limits,
+    axis_limits,
     offload_breaches,
-    _settings,
-    _formats,
+)
+"""Rules about a field of the layout, in the order of the reported sentences."""
+WITH_VALUES: tuple[Callable[[Workload, Layout], Breaches], ...] = (
+    setting_limits,
+    format_limits,
     writer_breaches,
 )
-"""Rules, in the order of the reported sentences."""
+"""Rules whose records have values of their own, told after the others."""

@@ -39,7 +39,7 @@ def violations(
     # A layout that was priced, not searched for, may have no words in launch files.
     broken = rule_violations(workload.unwritten(), layout)
     if broken:
-        return broken
+        return [breach.sentence for breach in broken]
     prices = Prices.of(workload, layout)
     return [
         *placement_violations(workload, layout),

@@ -1,6 +1,4 @@
-"""Recompute kinds of a layout, and the rules for them: one sentence per breach."""
-
-from collections.abc import Iterator
+"""Recompute kinds of a layout, and the rules for them: one record per breach."""
 
 from planner.cost.memory.recompute_modules import is_known, known_kinds
 from planner.cost.workload import Workload
@@ -8,8 +6,8 @@ from planner.schedules.order import SPLIT
 from planner.specs.layouts.blocks import recomputed_block
 from planner.specs.layouts.layout import Layout, Stage
 from planner.specs.layouts.recompute import block_name
+from planner.verify.breach import Broken
 
-Sentences = Iterator[str]
 NO_RECOMPUTE = "none"
 """Kind of the layers of a stage that names no recompute. [text]"""
 
@@ -46,7 +44,7 @@ def kinds_used(workload: Workload, layout: Layout) -> list[str]:
     return list(dict.fromkeys(used))
 
 
-def recompute_breaches(workload: Workload, layout: Layout) -> Sentences:
+def recompute_breaches(workload: Workload, layout: Layout) -> Broken:
     """Check that recompute kinds are known and that the framework combines them so.
 
     Args:
@@ -54,20 +52,24 @@ def recompute_breaches(workload: Workload, layout: Layout) -> Sentences:
         layout: A complete layout.
 
     Yields:
-        One sentence per broken rule. [text]
+        Field, sentence and allowed values of each breach. [text]
     """
     limits, used = workload.framework.limits, kinds_used(workload, layout)
     for kind in used:
         if not is_known(workload, kind):
-            yield f"recompute kind {kind!r} is none of {known_kinds(workload)}"
+            known = known_kinds(workload)
+            words = f"recompute kind {kind!r} is none of {known}"
+            yield "stages.recompute", words, known
     if limits.recompute_scope == "plan" and len(used) > 1:
         yield (
+            "stages.recompute",
             f"{workload.framework.name} has one recompute kind per plan, this has "
-            f"{len(used)}: {', '.join(used)}"
+            f"{len(used)}: {', '.join(used)}",
         )
     again = [kind for kind in used if kind != NO_RECOMPUTE]
     if layout.schedule in SPLIT and again and not limits.recomputes_split:
         yield (
+            "stages.recompute",
             f"{workload.framework.name} recomputes nothing under {layout.schedule}, "
-            f"which splits the backward: {', '.join(again)}"
+            f"which splits the backward: {', '.join(again)}",
         )

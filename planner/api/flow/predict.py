@@ -119,7 +119,7 @@ def cautions(phase: Phase, priced: RankedPlan) -> tuple[str, ...]:
     job = phase.job
     workload = job.workload_of(priced)
     unwritten = writer_breaches(workload, priced.layout)
-    said = (f"no launch files for this layout: {sentence}" for sentence in unwritten)
+    said = (f"no launch files for this layout: {one.sentence}" for one in unwritten)
     return (
         *job.warnings,
         *doubts(workload, priced.layout, priced.estimate),

@@ -8,6 +8,7 @@ from planner.errors import BadInputError, did_you_mean
 from planner.models import (
     Architecture,
     ModelConfigError,
+    UnsupportedModelError,
     find_config,
     from_config,
     load_model,
@@ -21,7 +22,6 @@ from planner.specs.reading.read import Fields
 
 EXAMPLE = "--model Qwen/Qwen2.5-7B"
 """A model that is known without a network. [text]"""
-_UNSUPPORTED = "is not supported"
 _TUNED = re.compile(r"[-_](instruct|chat|it|base|hf|pt)(-hf)?$")
 """Ends of names whose models have the blocks of the name before."""
 _ENDS = ("-hf", "-base", "-pt", "-instruct", "-it")
@@ -71,16 +71,18 @@ def model_named(reference: str, family: str | None = None) -> Named:
         ) from error
 
 
-def _told(error: Exception, reference: str) -> str:
+def _told(error: ModelConfigError | OSError, reference: str) -> str:
     """Say why a model is refused, with what is nearest to its name or its fields."""
     if not reference.strip():
         return "the model has no name"
-    said = str(error)
-    if _is_path(reference) or _UNSUPPORTED in said:
-        return said.partition("; supported: ")[0]
+    problem = error.problem if isinstance(error, ModelConfigError) else str(error)
+    if isinstance(error, UnsupportedModelError):
+        return problem
+    if _is_path(reference):
+        return str(error)
     known = preset_hub_ids() if "/" in reference[1:] else preset_names()
     near = did_you_mean(reference.strip().lower(), known)
-    return f"{said.partition('; nearest')[0].partition('; known')[0]}; {near}"
+    return f"{problem}; {near}"
 
 
 def known_model(reference: str) -> Named | None:

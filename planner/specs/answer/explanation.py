@@ -72,6 +72,10 @@ class Neighbour(_Frozen):
     """The best plan with one degree changed."""
 
     change: str
+    field: str
+    """Field of the layout that the change is about, as `tp`."""
+    value: int | str
+    """Value of that field after the change."""
     effect: str
     legal: bool
     fits: bool = False

@@ -179,12 +179,16 @@ class View:
         Returns:
             A value for a message. [-]
         """
+        layout = self._layout
         if path == "stages.recompute":
             return self.recompute
+        if path == "stages":
+            return ", ".join(map(str, layout.layers_per_stage)) or "none"
+        if path == "pools":
+            return ", ".join(pool.pool for pool in layout.pools) or "none"
         if path != "offload":
-            return getattr(self._layout, path)
-        its = self._layout.offload
-        moved = [name for name in CATEGORIES if getattr(its, name)]
+            return getattr(layout, path)
+        moved = [name for name in CATEGORIES if getattr(layout.offload, name)]
         return ", ".join(moved) or "none"
 
 

@@ -35,22 +35,28 @@ def explain_answer(question: Question) -> Answered:
         json=found.answer.model_dump_json(by_alias=True, indent=2),
         job=line.text(),
         assumed=line.assumed,
-        more=dict(_next(found.answer)),
+        more=dict(next_layouts(found.answer)),
     )
 
 
-def _next(answer: Explained) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Layouts next to the best that are legal: words, and the layout's short form."""
+def next_layouts(answer: Explained) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Layouts next to the best that are legal.
+
+    Args:
+        answer: The explanation. [-]
+
+    Yields:
+        Words for the change, and the layout's short form. [text]
+    """
     if answer.best is None:
         return
     best = answer.best.layout
-    legal = [each.change for each in answer.neighbours if each.legal]
+    legal = {(each.field, each.value) for each in answer.neighbours if each.legal}
     for axis in KEPT:
         own = axis.of(best) if axis.is_degree or axis.name == "micro_batch" else None
         for value in (own // 2, 2 * own) if isinstance(own, int) else ():
-            words = f"{axis.told} {value}"
-            if any(change.startswith(f"{words} instead") for change in legal):
-                yield words, (_short(best, axis.name, value),)
+            if (axis.name, value) in legal:
+                yield f"{axis.told} {value}", (_short(best, axis.name, value),)
 
 
 def _short(best: Layout, changed: str, value: int) -> str:

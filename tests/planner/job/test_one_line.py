@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from reworded import reword
 
 from planner.errors import BadInputError
 from planner.frameworks import FRAMEWORKS
@@ -15,7 +16,13 @@ from planner.job.one_line import job_of
 from planner.job.one_line.models import model_named
 from planner.job.one_line.said import read_tokens
 from planner.job.one_line.tasks import task_of, tasks
-from planner.models import preset_hub_ids, preset_names, read_preset, weights_of
+from planner.models import (
+    ModelConfigError,
+    preset_hub_ids,
+    preset_names,
+    read_preset,
+    weights_of,
+)
 from planner.specs.job import JobSpec
 
 
@@ -198,3 +205,22 @@ def test_a_spelling_of_two_presets_is_refused() -> None:
     with pytest.raises(BadInputError, match="did you mean"):
         model_named(twice)
     assert model_named("OPT 1.3B").given == "opt-1.3b"
+
+
+UNSUPPORTED = {"architectures": ["NobodysModel"], "model_type": "nobodys"}
+
+
+def test_what_is_nearest_to_a_model_does_not_hang_on_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unknown name is told the nearest; an unknown architecture is not."""
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(UNSUPPORTED))
+    reword(monkeypatch, ModelConfigError)
+    with pytest.raises(BadInputError) as unknown:
+        model_named("qwen2.5-8b")
+    assert unknown.value.message.startswith("x; did you mean qwen2.5-7b")
+    with pytest.raises(BadInputError) as unsupported:
+        model_named(str(file))
+    assert unsupported.value.message == "x"
+    assert unknown.value.field == unsupported.value.field == "--model"

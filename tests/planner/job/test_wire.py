@@ -165,9 +165,8 @@ def test_the_verifier_knows_what_a_framework_sends_in() -> None:
     layout = complete(workload, PartialLayout())
     sent = CommDtype(gradients="bf16", parameters="fp8")
     assert rule_violations(workload, layout) == []
-    assert rule_violations(
-        workload, layout.model_copy(update={"comm_dtype": sent})
-    ) == [
+    broken = rule_violations(workload, layout.model_copy(update={"comm_dtype": sent}))
+    assert [breach.sentence for breach in broken] == [
         "the search block limits gradient_dtype to fp32: bf16",
         "megatron sends no parameters in fp8 at bf16",
     ]

@@ -136,7 +136,8 @@ def _objects(workload: Any, row: Row) -> bool:
         fields | {"sp": False, "recompute": "none", "cp_kind": _kind(workload)}
     )
     layout = complete(workload, partial)
-    return any("no words for" in said for said in rule_violations(workload, layout))
+    broken = rule_violations(workload, layout)
+    return any("no words for" in breach.sentence for breach in broken)
 
 
 def _kind(workload: Any) -> str:

@@ -117,13 +117,19 @@ def explained(priced: Priced) -> Page:
         neighbours=(
             Neighbour(
                 change="tp 4 instead of 2",
+                field="tp",
+                value=4,
                 effect="5 % slower",
                 legal=True,
                 fits=True,
                 slower=0.05,
             ),
             Neighbour(
-                change="pp 3 instead of 2", effect="does not divide", legal=False
+                change="pp 3 instead of 2",
+                field="pp",
+                value=3,
+                effect="does not divide",
+                legal=False,
             ),
         ),
         sensitivities=(
