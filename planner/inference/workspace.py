@@ -5,22 +5,6 @@ from planner.models.architecture import Architecture
 from planner.models.layers.blocks import LayerKind
 from planner.models.layers.parts import SavedTensor
 
-_STREAM = ("attention_norm_input", "ffn_norm_input")
-_ATTENTION = (
-    "attention_norm_output",
-    "latents",
-    "qkv",
-    "attention_output",
-    "logsumexp",
-    "output_gate",
-    "out_groups",
-    "index",
-    "index_choice",
-    "scan_input",
-    "scan_gates",
-    "scan_system",
-    "scan_output",
-)
 FP32 = 4
 """Bytes of a 32-bit number. [B]"""
 
@@ -42,13 +26,11 @@ def layer_bytes(kind: LayerKind, rows: int, element: float, tp: int = 1) -> floa
 
     Leaves out the matrix of scores, which flash attention never holds.
     """
-    halves = {True: 0.0, False: 0.0}
+    halves = {"attention": 0.0, "ffn": 0.0}
     for tensor in kind.saved():
-        if tensor.name not in _STREAM:
-            size = _width(tensor, tp) * (
-                FP32 if tensor.precision == "fp32" else element
-            )
-            halves[tensor.name in _ATTENTION] += size
+        if tensor.kept_for != "norm":
+            size = FP32 if tensor.precision == "fp32" else element
+            halves[tensor.region] += _width(tensor, tp) * size
     return rows * (kind.hidden * element + max(halves.values()))
 
 

@@ -10,7 +10,6 @@ from planner.cost.memory.context_buffers import context_buffers, repeated_width
 from planner.cost.memory.dispatched_bytes import dispatched_bytes
 from planner.cost.memory.eager_bytes import replayed_block
 from planner.cost.memory.recompute_modules import (
-    ATTENTION_TENSORS,
     kept_share,
     rebuilt,
     runs_norm_again,
@@ -28,7 +27,7 @@ from planner.cost.parameters.weights import keeps_quantised, linear_weights
 from planner.cost.pricing import Pricing
 from planner.cost.routing import imbalance
 from planner.models.layers.blocks import LayerKind, Mlp, Moe, ScanBlock
-from planner.models.layers.parts import SavedTensor
+from planner.models.layers.parts import Region, SavedTensor
 from planner.specs.layouts.recompute import RecomputeKind
 
 FP32 = 4
@@ -194,13 +193,13 @@ def _beside_bytes(
     Masks are kept with the norms' inputs.
     """
     local = tokens(workload, meshes)
-    masks = kind.keeps.get("ffn_norm_input", 0.0) * workload.recipe.dropout_bytes
+    masks = kind.kept("ffn_norm_input") * workload.recipe.dropout_bytes
     halves = min(layer.norms, 2)
     total = masks * halves * layer.hidden * local * sequence_split(meshes)
     keeps_all = kept_share(kind, layer, "qkv")
     columns = adapter_widths(workload, layer) + repeated_columns(workload, layer)
     inner = keeps_all * ELEMENT * columns
-    scores = kind.keeps.get("logsumexp", 0.0) * score_bytes(workload, layer)
+    scores = kind.kept("logsumexp") * score_bytes(workload, layer)
     return total + (inner + scores) * local / meshes.tp
 
 
@@ -330,15 +329,16 @@ def _counted_transient(
     fused: float = FP32 * out if not scores else ELEMENT * out
     if isinstance(layer.attention, ScanBlock):
         width, fused = 0, ELEMENT * layer.attention.backward_width
-    lost = 1.0 - kind.keeps.get("logsumexp", 0.0) * (not kind.rebuilds_layer)
+    lost = 1.0 if kind.rebuilds_layer else 1.0 - kind.kept("logsumexp")
     again = 0.0 if kind.rebuilds_layer else lost * scores
     pair = 2 * ELEMENT * layer.attention.heads * workload.training.longest_row
     keys = context_buffers(layer, meshes, repeated=workload.recipe.cp_repeats_kv)
     keys = keys + ELEMENT * repeated_width(layer, meshes)
     beside = again + pair * (scores > 0) + keys
     attention = (ELEMENT * width + fused + beside) * local / meshes.tp
-    again_bytes = _rebuilt_bytes(workload, layer, kind, meshes)
-    peak = gathered + np.maximum(ffn + again_bytes[1], attention + again_bytes[0])
+    rebuilds = _rebuilt_bytes(workload, layer, kind, meshes)
+    halves = ffn + rebuilds["ffn"], attention + rebuilds["attention"]
+    peak = gathered + np.maximum(*halves)
     if kind.rebuilds_layer:
         none = workload.recipe.kind("none")
         kept = counted_bytes(workload, layer, kind, meshes)
@@ -348,14 +348,15 @@ def _counted_transient(
 
 def _rebuilt_bytes(
     workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
-) -> tuple[Floats, Floats]:
-    """Bytes that recomputed modules build again: attention half, other half. [B]."""
-    halves = np.zeros(len(meshes)), np.zeros(len(meshes))
+) -> dict[Region, Floats]:
+    """Bytes that recomputed modules build again, by half of the layer. [B]."""
+    halves: dict[Region, Floats]
+    halves = {"attention": np.zeros(len(meshes)), "ffn": np.zeros(len(meshes))}
     names = rebuilt(kind, layer) if kind.modules else frozenset()
     for tensor in layer.saved():
         if tensor.name in names:
             whole = _tensor_bytes(workload, layer, tensor, kind, meshes)
-            halves[tensor.name not in ATTENTION_TENSORS][:] += whole
+            halves[tensor.region] += whole
     return halves
 
 

@@ -10,26 +10,6 @@ from planner.specs.layouts.recompute import (
     parts_of_kind,
 )
 
-ATTENTION_TENSORS = frozenset(
-    {
-        "attention_norm_input",
-        "attention_norm_output",
-        "latents",
-        "qkv",
-        "attention_output",
-        "logsumexp",
-        "output_gate",
-        "out_groups",
-        "index",
-        "index_choice",
-        "scan_input",
-        "scan_gates",
-        "scan_system",
-        "scan_output",
-    }
-)
-"""Saved tensors of the attention half; all others are the feed-forward half's."""
-
 
 def is_where(where: Where, layer: LayerKind) -> bool:
     """Tell if a layer is one of those that a condition names.
@@ -86,7 +66,7 @@ def kept_share(kind: RecomputeKind, layer: LayerKind, tensor: str) -> float:
         0 where a recomputed module drops it. [1]
     """
     gone = any(tensor in dropped(module, layer) for module in kind.modules)
-    return 0.0 if gone else kind.keeps.get(tensor, 0.0)
+    return 0.0 if gone else kind.kept(tensor)
 
 
 def core_share(kind: RecomputeKind, layer: LayerKind) -> float:

@@ -6,7 +6,7 @@ from itertools import accumulate, groupby
 from planner.evidence.notes.rules import rules
 from planner.evidence.rows.vocabulary import RecomputeWords
 from planner.specs.layouts.layout import RecomputeRange, Stage
-from planner.specs.layouts.recompute import SAVED_TENSORS, RecomputeKind
+from planner.specs.layouts.recompute import RecomputeKind
 
 MODULES_KIND = "selective-modules"
 """Name of the kind that recomputes a row's own list of modules. [text]"""
@@ -23,10 +23,10 @@ def module_kind(modules: Sequence[str]) -> RecomputeKind:
     """
     known = rules().recompute_modules.kinds
     chosen = [known[name] for name in modules if name in known]
-    dropped = {tensor for module in chosen for tensor in module.drops}
     return RecomputeKind(
         name=MODULES_KIND,
-        keeps={tensor: 1.0 for tensor in SAVED_TENSORS if tensor not in dropped},
+        keeps={tensor: 0.0 for module in chosen for tensor in module.drops},
+        keeps_others=1.0,
         gemms={gemm: 1.0 for module in chosen for gemm in module.gemms},
         core=max((module.core for module in chosen), default=0.0),
         memory_ops=min(sum(module.memory_ops for module in chosen), 1.0),

@@ -3,14 +3,12 @@
 from planner.frameworks.profiles import read_modules
 from planner.specs.frameworks.framework import Recipe
 from planner.specs.frameworks.states import StateBytes
-from planner.specs.layouts.recompute import SAVED_TENSORS, RecomputeKind
-
-_EVERYTHING = dict.fromkeys(SAVED_TENSORS, 1.0)
+from planner.specs.layouts.recompute import RecomputeKind
 
 KINDS = {
-    "none": RecomputeKind(name="none", keeps=_EVERYTHING),
+    "none": RecomputeKind(name="none", keeps_others=1.0),
     "selective": RecomputeKind(
-        name="selective", keeps={**_EVERYTHING, "logsumexp": 0.0}, core=1.0
+        name="selective", keeps={"logsumexp": 0.0}, keeps_others=1.0, core=1.0
     ),
     "full": RecomputeKind(
         name="full",

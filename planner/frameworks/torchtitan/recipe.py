@@ -2,10 +2,10 @@
 
 from planner.specs.frameworks.framework import Recipe
 from planner.specs.frameworks.states import StateBytes
-from planner.specs.layouts.recompute import SAVED_TENSORS, RecomputeKind
+from planner.specs.layouts.recompute import RecomputeKind
 
 KINDS = {
-    "none": RecomputeKind(name="none", keeps=dict.fromkeys(SAVED_TENSORS, 1.0)),
+    "none": RecomputeKind(name="none", keeps_others=1.0),
     "selective": RecomputeKind(
         name="selective",
         keeps={

@@ -1,6 +1,6 @@
 """A layer kind: attention, feed-forward and norms, which know their own counts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -212,15 +212,18 @@ class LayerKind(Block):
         attention, ffn = self.attention.saved(), self.ffn.saved()
         shared = self.parallel and self.norms == 1
         between = self.stream.inner_copies if self.stream else 1
-        tensors = (
-            SavedTensor("attention_norm_input", h * self.copies, "sequence"),
+        first = (
+            _normed("attention_norm_input", h * self.copies),
             SavedTensor("attention_norm_output", h if attention else 0, "sequence"),
             *attention,
-            SavedTensor("ffn_norm_input", inner * h * between, "sequence"),
+        )
+        second = (
+            _normed("ffn_norm_input", inner * h * between),
             SavedTensor("ffn_norm_output", h if ffn and not shared else 0, "sequence"),
             *ffn,
             *(self.stream.saved() if self.stream else ()),
         )
+        tensors = (*(replace(t, region="attention") for t in first), *second)
         return tuple(tensor for tensor in tensors if tensor.width)
 
     def forward_flops(self, seq_len: float, *, causal: bool) -> float:
@@ -240,3 +243,8 @@ class LayerKind(Block):
         mixed = self.stream.mixed_flops if self.stream else 0
         core = self.attention.core_flops(context)
         return 2 * self.matmul_parameters + core + index + mixed
+
+
+def _normed(name: str, width: int) -> SavedTensor:
+    """Input of a norm, which the layer's stream holds."""
+    return SavedTensor(name, width, "sequence", kept_for="norm")

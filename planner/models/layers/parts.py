@@ -6,6 +6,7 @@ from typing import Literal
 
 Split = Literal["column", "row", "replicated", "expert-column", "expert-row"]
 Region = Literal["attention", "ffn"]
+Purpose = Literal["norm", "work"]
 SavedSplit = Literal["sequence", "tensor", "expert"]
 Precision = Literal["compute", "fp32"]
 
@@ -69,12 +70,17 @@ class SavedTensor:
         width: Elements per token before any split. [1]
         split: Parallelism that divides the tensor.
         precision: "compute" follows the job's dtype, "fp32" is always 4 bytes.
+        kept_for: "norm" is the input of a norm, which the layer's stream holds; "work"
+            is what the operators of a half read or write.
+        region: Half of the layer that the tensor belongs to, as the layer says.
     """
 
     name: str
     width: int
     split: SavedSplit
     precision: Precision = "compute"
+    kept_for: Purpose = "work"
+    region: Region = "ffn"
 
 
 class Block(ABC):

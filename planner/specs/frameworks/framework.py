@@ -16,7 +16,6 @@ from planner.specs.frameworks.states import StateBytes
 from planner.specs.frameworks.switches import Needs, Switched
 from planner.specs.layouts.formats import WIRE_BYTES, CommDtype, Formats, WireFormat
 from planner.specs.layouts.recompute import (
-    SAVED_TENSORS,
     RecomputeKind,
     RecomputeModule,
     combination,
@@ -179,7 +178,8 @@ def _combined(name: str, modules: tuple[RecomputeModule, ...]) -> RecomputeKind:
     gone = {t for m in modules for t, where in m.drops.items() if where == "any"}
     return RecomputeKind(
         name=name,
-        keeps={tensor: float(tensor not in gone) for tensor in SAVED_TENSORS},
+        keeps=dict.fromkeys(gone, 0.0),
+        keeps_others=1.0,
         gemms={gemm: 1.0 for module in modules for gemm in module.gemms},
         core=float(any(module.core for module in modules)),
         modules=modules,

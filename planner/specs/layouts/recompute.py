@@ -20,37 +20,6 @@ BLOCK_JOINER = ":"
 """Separator of a kind and the layers of a virtual stage that have it. [text]"""
 BLOCK_KINDS = ("full", "none")
 """Kinds of the first layers of a virtual stage under a block, and of the others."""
-SAVED_TENSORS = frozenset(
-    {
-        "attention_norm_input",
-        "attention_norm_output",
-        "latents",
-        "qkv",
-        "attention_output",
-        "logsumexp",
-        "output_gate",
-        "out_groups",
-        "index",
-        "index_choice",
-        "scan_input",
-        "scan_gates",
-        "scan_system",
-        "scan_output",
-        "ffn_norm_input",
-        "ffn_norm_output",
-        "fc1_output",
-        "activation",
-        "router",
-        "expert_input",
-        "expert_fc1_output",
-        "expert_activation",
-        "expert_latent",
-        "shared_fc1_output",
-        "shared_activation",
-        "stream",
-    }
-)
-"""Every tensor that a layer may keep for its backward pass."""
 
 
 class RecomputeModule(BaseModel):
@@ -89,8 +58,10 @@ class RecomputeKind:
     """
 
     name: str
-    keeps: dict[str, float]
-    """Share of every saved tensor that stays in memory; absent means none. [1]"""
+    keeps: dict[str, float] = field(default_factory=dict)
+    """Share of a saved tensor that stays in memory, by name. [1]"""
+    keeps_others: float = 0.0
+    """Share that stays of every saved tensor without a name in ``keeps``. [1]"""
     gemms: dict[str, float] = field(default_factory=dict)
     """Share of a GEMM's forward run again, by name; ``*`` for all others. [1]"""
     core: float = 0.0
@@ -111,6 +82,10 @@ class RecomputeKind:
     modules: tuple[RecomputeModule, ...] = ()
     """Modules of a combination: they drop, rebuild and run again more than ``gemms``
     and ``core``, which already include the modules' share."""
+
+    def kept(self, tensor: str) -> float:
+        """Share of a saved tensor that stays where no module drops it. [1]."""
+        return self.keeps.get(tensor, self.keeps_others)
 
 
 def block_of(name: str) -> int:
