@@ -1,6 +1,7 @@
 """Ties by hand: what differs counts, what is shared cancels; the rule of choice."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -95,6 +96,15 @@ def test_splitting_short_sequences_is_unusual_and_whole_replicas_are_not() -> No
     assert robust_choice([short, tensor], [0, 1]) == 1
     whole, sharded = contender(changes={"zero_stage": 0}), contender(compute=1.01)
     assert robust_choice([whole, sharded], [0, 1]) == 0
+
+
+@pytest.mark.parametrize(("cp", "unusual"), [(1, 0), (2, 0), (4, 1)])
+def test_a_context_rank_has_4096_tokens_or_more(cp: int, unusual: int) -> None:
+    """Ranks of 8,192 tokens: two have 4,096 each, four 2,048."""
+    plan = contender(changes={"cp": cp})
+    training = plan.workload.training.model_copy(update={"seq_len": 8192})
+    plan = replace(plan, workload=replace(plan.workload, training=training))
+    assert plan.complexity[1] == unusual
 
 
 def test_a_usual_layout_is_worth_little_of_the_step() -> None:

@@ -11,7 +11,7 @@ from strategies import framework, small_job
 
 from planner.cost.memory.activations import saved_bytes
 from planner.cost.meshes import Meshes
-from planner.cost.parameters.adapters import adapter_parameters
+from planner.cost.parameters.adapters import adapter_parameters, copied_bytes
 from planner.cost.parameters.quantised import dequantised_bytes
 from planner.cost.parameters.rank_parameters import (
     Owned,
@@ -110,6 +110,16 @@ def test_copies_of_inputs_that_adapters_keep(
     none = workload.recipe.kind("none")
     kept = saved_bytes(workload, workload.kinds[0], none, mesh())[0]
     assert kept / 2048 == pytest.approx(peft, rel=ROUNDED)
+
+
+@pytest.mark.parametrize(
+    ("tensor", "kept"), [("expert_input", 24_576), ("expert_activation", 86_016)]
+)
+def test_dropout_copies_every_token_of_every_expert(tensor: str, kept: float) -> None:
+    """Mixtral sends a token to two experts: 3 B x 2 x 4,096 and 3 B x 2 x 14,336."""
+    training = tuned().training.model_copy(update={"lora": LoraSpec(dropout=0.05)})
+    workload = replace(tuned(), model=preset("mixtral-8x7b"), training=training)
+    assert copied_bytes(workload, workload.kinds[0], tensor) == kept
 
 
 def test_adapters_in_fp32_are_16_bytes_a_parameter() -> None:

@@ -63,20 +63,22 @@ def test_the_compiled_loss_is_written_where_a_job_names_it(version: str) -> None
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "why"),
     [
-        ["--tensor-model-parallel-size", "two"],
-        ["--optimizer", "adamw"],
-        ["--recompute-method", "blocks"],
-        ["--fp8-recipe", "current"],
-        ["--moe-token-dispatcher-type", "deepep"],
-        ["--micro-batch-size"],
-        ["--lr", "fast"],
+        (["--tensor-model-parallel-size", "two"], "invalid int value: 'two'"),
+        (["--optimizer", "adamw"], "invalid choice: 'adamw'"),
+        (["--recompute-method", "blocks"], "invalid choice: 'blocks'"),
+        (["--fp8-recipe", "current"], "invalid choice: 'current'"),
+        (["--moe-token-dispatcher-type", "deepep"], "invalid choice: 'deepep'"),
+        (["--micro-batch-size"], "expected one argument"),
+        (["--lr", "fast"], "invalid float value: 'fast'"),
     ],
 )
-def test_wrong_values_are_refused(version: str, wrong: list[str]) -> None:
-    with pytest.raises(ValueError, match=r"argument|expected|invalid"):
-        parse([*words_of(brief()), *wrong], version)
+def test_wrong_values_are_refused(version: str, wrong: list[str], why: str) -> None:
+    right = words_of(brief())
+    assert parse(right, version)[1] == []
+    with pytest.raises(ValueError, match=f"^argument {wrong[0]}: {why}"):
+        parse([*right, *wrong], version)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
