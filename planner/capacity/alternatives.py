@@ -242,10 +242,9 @@ def _stage_bytes(workload: Pricing, stage: int) -> float:
     offload, saved = workload.offload, saved_bytes(workload, stage)
     alone = Meshes.of_layout(Layout(zero_stage=stage))
     each = float(unsaved_bytes(workload, alone).gradients[0])
-    kept = not workload.training.optimizer_in_backward
-    here = (
-        (1.0 - offload.parameters) * saved.weights
-        + (1.0 - offload.optimizer) * saved.optimizer
-        + kept * (1.0 - offload.gradients) * each * saved.parameters
-    )
+    here = (1.0 - offload.parameters) * saved.weights + (
+        1.0 - offload.optimizer
+    ) * saved.optimizer
+    if not workload.training.optimizer_in_backward:
+        here += (1.0 - offload.gradients) * each * saved.parameters
     return here / workload.model.trained_parameters

@@ -52,8 +52,9 @@ def purchases() -> dict[str, Path]:
     """
     package = Path(__file__).resolve().parents[1]
     inside = package / "configs" / "purchases"
-    beside = package.parent / "configs" / "purchases"
-    folder = inside if inside.is_dir() else beside
+    folder = inside
+    if not inside.is_dir():
+        folder = package.parent / "configs" / "purchases"
     return {path.stem: path for path in folder.glob("*.yaml")}
 
 

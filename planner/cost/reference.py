@@ -20,7 +20,7 @@ def reference_passes(workload: Workload) -> int:
         Rafailov et al. 2023, arXiv 2305.18290; trl 1.16.0 trainer/dpo_trainer.py,
         _compute_loss: policy, then reference under no_grad.
     """
-    return 1 + (workload.training.reference in RUN)
+    return 2 if workload.training.reference in RUN else 1
 
 
 def with_reference(workload: Workload, forward: Parts) -> Parts:

@@ -64,7 +64,7 @@ def _power(workload: Workload, node: NodeTerms, terms: RunTerms) -> Aim:
     """Energy: nodes that train wait or run kernels, others that are paid for idle."""
     there = workload.topology.cluster.spec.in_service
     owned = node.price is not None and not node.price.is_rate
-    idle, pue = node.idle * owned, terms.pue.value
+    idle, pue = node.idle if owned else 0.0, terms.pue.value
     base = pue * (there * idle + terms.spare_nodes * node.idle)
     each = pue * (node.waiting.value - idle)
     more = pue * (node.computing.value - node.waiting.value) / node.gpus

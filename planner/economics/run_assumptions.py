@@ -77,7 +77,7 @@ def _writes(terms: RunTerms) -> str:
         rate = f"{terms.write_rate / 1e9:,g} GB/s in all ({GIVEN})"
     if terms.stall_given is not None:
         return f"{kind}, the run waits {terms.stall_given:g} s for each; {rate}"
-    waits = "and the write " * (not terms.asynchronous)
+    waits = "" if terms.asynchronous else "and the write "
     stall = f"{terms.stall.value:g} s, a copy to the host {waits}for each"
     return f"{kind}, the run waits {stall} ({terms.stall.source}); {rate}"
 

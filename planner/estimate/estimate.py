@@ -125,7 +125,8 @@ def _frozen_flops(workload: Workload, attention: AttentionConvention) -> float:
     for kind, count in model.runs:
         weights = 0.0 if adapted else 2.0 * kind.matmul_parameters
         whole = model.layer_flops(kind, workload.training.counted_span, attention)
-        passed = 2.0 * whole - 2.0 * kind.matmul_parameters * adapted
+        frozen = 2.0 * kind.matmul_parameters if adapted else 0.0
+        passed = 2.0 * whole - frozen
         left = {"trained": 0.0, "passed": weights, "below": passed}
         total += count * left[kind.role]
     return total
@@ -340,6 +341,12 @@ def idle_words(workload: Workload, layout: Layout) -> str:
     return " and ".join(parts) + " idle"
 
 
+def _unmeasured(part: Pricing, section: str) -> str:
+    """Remark on a calibration that another GPU lends."""
+    borrowed = section in part.calibration.borrowed
+    return " (never measured on it)" if borrowed else ""
+
+
 def assumptions(workload: Pricing) -> tuple[str, ...]:
     """List what an estimate rests on and what it leaves out, in words.
 
@@ -350,8 +357,7 @@ def assumptions(workload: Pricing) -> tuple[str, ...]:
         Sentences. [text]
     """
     borrowed = [
-        f"{section} of {part.gpu.name}"
-        f"{' (never measured on it)' * (section in part.calibration.borrowed)}: {why}"
+        f"{section} of {part.gpu.name}{_unmeasured(part, section)}: {why}"
         for part in workload.parts
         for section, why in part.calibration.transferred.items()
     ]

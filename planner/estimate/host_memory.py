@@ -59,7 +59,7 @@ def host_memory(
     memory, drives = _ranks_states(table, costs, counts)
     if workload.offload.activations:
         memory = memory + _ranks_activations(table, costs, counts)
-    memory[[0, -1]] += built_bytes(workload, table.meshes) * masks
+    memory[[0, -1]] += built_bytes(workload, table.meshes)
     node = workload.topology.cluster.node
     holds = _stages_of_ranks(layout)
     return HostMemory(

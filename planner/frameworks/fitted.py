@@ -216,8 +216,8 @@ def uncertainty(
 
 def _why(known: Intervals, keys: tuple[str, ...], arch: str, *, borrowed: bool) -> str:
     where, group = known.nearest(keys)
-    near, seen = where == keys[0], arch in known.architectures
-    lacks = [*(("stack",) * (not near)), *(("GPU",) * (not seen))]
+    seen = {"stack": where == keys[0], "GPU": arch in known.architectures}
+    lacks = [name for name, known_there in seen.items() if not known_there]
     unseen = f"; no run of this {' and '.join(lacks)}: {UNSEEN:g} times wider"
     wider = f"; {BORROWED:g} times wider: borrowed kernels" if borrowed else ""
     return (

@@ -50,7 +50,9 @@ def token_bytes(kind: LayerKind, facts: CacheFacts, tp: int = 1) -> float:
         return index + facts.vector_bytes(attention.kv_rank + attention.rope_dim)
     if isinstance(attention, LatentAttention):
         return facts.vector_bytes(attention.kv_rank + attention.rope_dim)
-    heads = max(attention.kv_heads / tp, 1.0) * (attention.key_matrices > 0)
+    if not attention.key_matrices:
+        return 0.0
+    heads = max(attention.kv_heads / tp, 1.0)
     return 2.0 * heads * facts.vector_bytes(attention.head_dim)
 
 

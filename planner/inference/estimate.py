@@ -58,7 +58,7 @@ def serving_memory(
         weights=weight_bytes(model, weights, spec.tp) / GIB,
         kv_cache=kept / GIB,
         activations=work / GIB,
-        communication=(spec.tp > 1) * runtime.communicator_gb * GB / GIB,
+        communication=runtime.communicator_gb * GB / GIB if spec.tp > 1 else 0.0,
         context=runtime.context_gb * GB / GIB,
     )
 

@@ -15,6 +15,8 @@ from planner.specs.layouts.context import cp_family
 from planner.specs.layouts.recompute import block_of
 from planner.specs.search import SearchSpec, limit_words
 
+BEYOND = ", full:N or modules with + between them (Megatron-Core)"
+"""Kinds of recompute beside those with a name of their own. [text]"""
 Rule = Callable[[Limits, SearchSpec], str | None]
 """Says what a framework lacks for the limit on an axis, or None."""
 
@@ -22,7 +24,7 @@ Rule = Callable[[Limits, SearchSpec], str | None]
 def _known(limits: Limits, axis: Axis) -> Sequence[str]:
     """Words of an axis, combinations of recomputed modules among them."""
     words: tuple[str, ...] = getattr(limits, axis.limit)
-    return words + limits.recompute_modules * (axis.name == "recompute")
+    return (*words, *limits.recompute_modules) if axis.name == "recompute" else words
 
 
 def _blocks(search: SearchSpec) -> set[str]:
@@ -175,15 +177,14 @@ def refuse_unknown_words(search: SearchSpec) -> None:
         known = {word for limits in every for word in _known(limits, axis)}
         known |= _blocks(search) if axis.name == "recompute" else set()
         shown = {word for limits in every for word in getattr(limits, axis.limit)}
-        more = ", full:N or modules with + between them (Megatron-Core)"
+        more = BEYOND if axis.name == "recompute" else ""
         for word in search.words(axis.name):
             if cp_family(word) not in known:
                 raise BadInputError(
                     f"no framework has this; {did_you_mean(word, known)}",
                     field=f"search.{axis.name}",
                     value=word,
-                    allowed=", ".join(sorted(shown))
-                    + more * (axis.name == "recompute"),
+                    allowed=", ".join(sorted(shown)) + more,
                 )
 
 

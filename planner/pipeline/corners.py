@@ -197,7 +197,7 @@ def _columns(times: StepTimes, *, split: bool) -> Counts:
 def _in_slots(times: Counts, *, split: bool) -> Counts:
     """Forward to weight of ``LayerTimes`` as F, B, W, GATHER, SCATTER, OPT. [ns]."""
     forward, backward, gather, scatter, optimizer, weight = np.moveaxis(times, 1, 0)
-    late = weight * split
+    late = weight if split else np.zeros_like(weight)
     slots = forward, backward - late, late, gather, scatter, optimizer
     return np.stack(slots, axis=1)
 

@@ -118,7 +118,7 @@ def optimize(
             field="search",
         )
     spare = Stop(whole.deadline + FINISH, stop.memory)
-    spare.why = INTERRUPTED * (stop.why == INTERRUPTED)
+    spare.why = INTERRUPTED if stop.why == INTERRUPTED else ""
     contenders = _contenders(outcomes, top, spare)
     needed: tuple[str, ...] = ()
     if robust and contenders and workloads[0].aim.is_step:

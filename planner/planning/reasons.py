@@ -9,6 +9,7 @@ from planner.specs.answer.estimate import (
     StageMemory,
 )
 from planner.specs.answer.result import Explanation, RankedPlan
+from planner.specs.counted import counted
 from planner.specs.layouts.layout_text import degrees_changed
 from planner.specs.layouts.offload import offload_text
 
@@ -53,14 +54,14 @@ def gpus_words(gpus: int, per_node: int = 0) -> str:
         For example `1 GPU`, `16 GPUs (2 nodes of 8)` or `3 GPUs (of a node of 8)`.
         [text]
     """
-    words = f"{gpus:,} GPU{'s' * (gpus != 1)}"
+    words = counted(gpus, "GPU")
     if not per_node:
         return words
     nodes = gpus // per_node
     if gpus % per_node:
         where = f"{-(-gpus // per_node):,} nodes" if nodes else f"a node of {per_node}"
         return f"{words} (of {where})"
-    return f"{words} ({nodes:,} node{'s' * (nodes != 1)} of {per_node})"
+    return f"{words} ({counted(nodes, 'node')} of {per_node})"
 
 
 def time_terms(best: Estimate, other: Estimate) -> list[tuple[str, float, float]]:

@@ -105,9 +105,9 @@ class Contender:
     @property
     def axes(self) -> int:
         """Degrees above one that are an axis; recompute, and offload, are one. [1]."""
-        split = len(split_axes(self.layout))
-        kinds = {*recompute_kinds(self.layout)}
-        return split + bool(kinds - {"none"}) + bool(offload_text(self.layout.offload))
+        again = {*recompute_kinds(self.layout)} - {"none"}
+        others = [used for used in (again, offload_text(self.layout.offload)) if used]
+        return len(split_axes(self.layout)) + len(others)
 
     @property
     def complexity(self) -> tuple[int, ...]:
@@ -214,7 +214,7 @@ def why_robust(
         One sentence. [text]
     """
     one, best = contenders[chosen], contenders[0]
-    experts = " and expert" * bool(one.workload.model.expert_parameters)
+    experts = " and expert" if one.workload.model.expert_parameters else ""
     return (
         f"Chosen among {len(among)} tied plans: it uses {_axes(one)} beside data"
         f"{experts} parallelism (the fastest {best.axes}) and leaves "

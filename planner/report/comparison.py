@@ -1,6 +1,6 @@
 """The report of `planner compare`: candidates side by side, and what to sign for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -90,10 +90,10 @@ def _row(one: CandidateAnswer) -> tuple[str | Text, ...]:
     )
 
 
-def _between(interval: Interval, said: object) -> str:
+def _between(interval: Interval, words: Callable[[float], str]) -> str:
     """A value, and below it the bounds."""
-    assert callable(said)
-    return f"{said(interval.value)}\n{between(said(interval.low), said(interval.high))}"
+    low, high = words(interval.low), words(interval.high)
+    return f"{words(interval.value)}\n{between(low, high)}"
 
 
 def _mark(one: CandidateAnswer) -> Text:

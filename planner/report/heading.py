@@ -43,7 +43,8 @@ def heading(workload: Workload) -> Heading:
     pools = [pool.topology for pool in workload.pools]
     places = pools or [workload.topology]
     method = f", {training.method}" if training.method != "full" else ""
-    method += f", DPO with reference {training.reference}" * bool(training.reference)
+    if training.reference:
+        method += f", DPO with reference {training.reference}"
     return Heading(
         model=workload.model.name,
         on=" + ".join(f"{there.gpus:,} x {there.cluster.gpu.name}" for there in places),

@@ -28,6 +28,7 @@ from planner.specs.answer.memory import (
     ServingEstimate,
     TrainingMemory,
 )
+from planner.specs.counted import counted
 from planner.specs.layouts.layout_text import short_layout
 
 _NONE = "-"
@@ -174,7 +175,7 @@ def _tokens(number: int, positions: int | None) -> str:
 
 
 def _count(number: int, unit: str) -> str:
-    return f"{number:,} {unit}{'s' * (number != 1)}" if number else "none fits"
+    return counted(number, unit) if number else "none fits"
 
 
 def _cheapest(answer: TrainingMemory) -> Iterator[RenderableType]:
@@ -231,6 +232,10 @@ def methods_table(methods: Sequence[MethodAnswer]) -> Table:
     return table
 
 
+def _place(answer: MethodAnswer) -> str:
+    return " on host" if answer.offloaded else ""
+
+
 def methods_rows(methods: Sequence[MethodAnswer]) -> tuple[tuple[str, ...], ...]:
     """Method, device memory, verdict, largest model, fewest GPUs and nodes.
 
@@ -242,7 +247,7 @@ def methods_rows(methods: Sequence[MethodAnswer]) -> tuple[tuple[str, ...], ...]
     """
     return tuple(
         (
-            f"{answer.method}, {answer.optimizer}{' on host' * answer.offloaded}",
+            f"{answer.method}, {answer.optimizer}{_place(answer)}",
             _NONE if answer.device_gib is None else f"{answer.device_gib:.1f}",
             answer.verdict or answer.reason or "not on these GPUs",
             answer.largest_model or "none",

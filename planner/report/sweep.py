@@ -130,7 +130,8 @@ def _values(cell: Cell) -> tuple[str, ...]:
 def _figures(cell: Cell, *, timed: bool) -> tuple[str, ...]:
     """Figures of a plan; the status alone without one."""
     if cell.plan is None:
-        return (cell.status, *("" for _ in range(len(FIGURES) + 2 * timed)))
+        others = len(FIGURES) + 2 if timed else len(FIGURES)
+        return (cell.status, *[""] * others)
     its, memory = cell.plan.estimate, cell.plan.estimate.memory
     run = cell.run
     cost = run.cost_usd if run else None

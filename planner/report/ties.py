@@ -35,7 +35,8 @@ def _sentences(found: Tie, *, robust: bool) -> Iterator[str]:
     count = len(found.plans)
     listed = f"plans {_ranges(shown)}" if len(shown) > 1 else "the fastest"
     more = count - len(shown)
-    beyond = f" and {more} that {'is' if more == 1 else 'are'} not listed" * (more > 0)
+    verb = "is" if more == 1 else "are"
+    beyond = f" and {more} that {verb} not listed" if more else ""
     widest = max(found.plans, key=lambda plan: plan.slower)
     said = f"{listed[0].upper()}{listed[1:]}{beyond} are within {found.within:.2%}"
     yield (

@@ -232,7 +232,7 @@ def upper_bound_1f1b(
     """
     end = len(f) - 1
     times = [
-        forward + backward + p2p * ((j > 0) + (j < end))
+        forward + backward + p2p * (2 - [0, end].count(j))
         for j, (forward, backward) in enumerate(zip(f, b, strict=True))
     ]
     return sum(times) + (m - 1) * max(times)

@@ -66,7 +66,7 @@ def period_of(schedule: str, p: int, v: int, every: int | None) -> int:
     Returns:
         Micro-batches of a step. [1]
     """
-    ways = 1 + (schedule == "dualpipe")
+    ways = 2 if schedule == "dualpipe" else 1
     groups = p if schedule == "interleaved" and v > 1 else 1
     return ways * lcm(groups, every or 1)
 

@@ -70,7 +70,7 @@ class _InTurn(Builder):
     def _blocker(self, rank: int) -> int | None:
         """Find the rank that has to run before this one can, if any."""
         order, at = self.orders[rank], len(self.streams[rank])
-        for op in order[at : at + 1 + (order[at].kind == "P")]:
+        for op in order[at : at + (2 if order[at].kind == "P" else 1)]:
             if self._input(op, rank)[0] < 0:
                 stage = self.place.stage(rank, op.chunk)
                 return self.place.rank(stage + (-1 if op.kind in ("F", "P") else 1))
@@ -119,7 +119,8 @@ def folded_graph(
     overlap, every = settings["overlap_scatter"], settings["scatter_every"]
     if every < 1:
         return None
-    groups = -(-m // (every * (1 + (schedule == "dualpipe"))))
+    ways = 2 if schedule == "dualpipe" else 1
+    groups = -(-m // (every * ways))
     in_turn = every if overlap and groups > 1 else None
     period = period_of(schedule, p, v, in_turn)
     short = short_step(schedule, p, v, m, in_turn)

@@ -108,7 +108,7 @@ class VariantSearch:
                 break
             self._report(least.next_bound())
             work = least.visit(cheaply=beyond and self.incumbents.is_full)
-            extra += work * beyond
+            extra += work if beyond else 0
         return [search.outcome() for search in self.searches]
 
     def _first(self) -> BestFirst:

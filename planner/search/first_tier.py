@@ -284,7 +284,8 @@ def _priced_where_worth(
         if sum(len(part.meshes) for part in left) + len(kept.meshes) > PART:
             yield _priced(workload, joined(left), most, known)
             left = []
-        left += [kept] * bool(len(kept))
+        if len(kept):
+            left.append(kept)
     if left:
         yield _priced(workload, joined(left), most, known)
 

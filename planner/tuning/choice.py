@@ -180,5 +180,5 @@ def chance(belief: Belief, at: int, than: int | None) -> float:
     assert than is not None
     mean, width = belief.gain(at, than)
     if width == 0:
-        return (1 + (mean > 0) - (mean < 0)) / 2
+        return 0.5 if mean == 0 else 1.0 if mean > 0 else 0.0
     return _NORMAL.cdf(mean / width)

@@ -215,11 +215,11 @@ def _replay(chunks: Sequence[Sequence[Price]], order: Sequence[Op]) -> int:
     held = peak = sum(unit.static for chunk in chunks for unit in chunk)
     waiting: dict[tuple[int, int], int] = {}
     for kind, micro, chunk in order:
-        held += saved[chunk] * (kind in FORWARD)
+        held += saved[chunk] if kind in FORWARD else 0
         if kind == "B" and release == "W":
             waiting[micro, chunk] = late[chunk]
             held += late[chunk]
-        peak = max(peak, held + working[chunk] * (kind in BACKWARD))
+        peak = max(peak, held + (working[chunk] if kind in BACKWARD else 0))
         if kind == release:
             held -= saved[chunk] + waiting.pop((micro, chunk), 0)
     return peak

@@ -173,7 +173,7 @@ def _tensor_bytes(
     """Bytes of one saved tensor on a rank, all of the tensor. [B]."""
     width = tensor.width * _element(workload, layer, tensor, kind)
     width += copied_bytes(workload, layer, tensor.name)
-    again = (tensor.name == "scan_input") * repeated_width(layer, meshes)
+    again = repeated_width(layer, meshes) if tensor.name == "scan_input" else 0.0
     copies = np.where(meshes.tp > 1, _readers(workload, layer, tensor.name), 1)
     return (width + ELEMENT * again) * copies * _share(workload, tensor, kind, meshes)
 
@@ -181,7 +181,7 @@ def _tensor_bytes(
 def _readers(workload: Pricing, layer: LayerKind, tensor: str) -> int:
     """Copies of a norm's output over tensor ranks: one for each linear, or one. [1]."""
     gated = isinstance(layer.ffn, Mlp) and layer.ffn.gated
-    readers = {"attention_norm_output": 3, "ffn_norm_output": 1 + gated}
+    readers = {"attention_norm_output": 3, "ffn_norm_output": 2 if gated else 1}
     return readers.get(tensor, 1) if workload.recipe.copies_inputs else 1
 
 
@@ -222,9 +222,11 @@ def score_bytes(workload: Pricing, layer: LayerKind) -> float:
     attention = layer.attention
     if not is_unfused(workload) or isinstance(attention, ScanBlock):
         return 0.0
+    if not attention.out_width:
+        return 0.0
     keys = attention.attended(workload.training.longest_row, causal=False)
-    each = ELEMENT + (ELEMENT + 1) * (workload.recipe.dropout_bytes > 0)
-    return float(each * attention.heads * keys * (attention.out_width > 0))
+    each = 2 * ELEMENT + 1 if workload.recipe.dropout_bytes else ELEMENT
+    return float(each * attention.heads * keys)
 
 
 def _share(
@@ -268,14 +270,15 @@ def _element(
     if keeps_quantised(workload) and tensor.name in NARROW_INPUTS:
         # The attention kernel's own backward reads its output in 16 bits.
         own = ELEMENT if tensor.name == "attention_output" else 0
-        return own + kept * NARROW[workload.training.precision]
+        return own + NARROW[workload.training.precision] if kept else own
     is_input = tensor.name.endswith("norm_input")
     if is_input and not runs_norm_again(kind, layer, tensor.name):
-        copies = frozen and profile.norm_input_bytes > FP32
-        return profile.norm_input_bytes - ELEMENT * copies
+        spared = ELEMENT if frozen and profile.norm_input_bytes > FP32 else 0
+        return profile.norm_input_bytes - spared
     if tensor.name.endswith("activation"):
-        return max(profile.activation_bytes - ELEMENT * (not kept), 0.0)
-    return ELEMENT * kept
+        spared = 0 if kept else ELEMENT
+        return max(profile.activation_bytes - spared, 0.0)
+    return ELEMENT if kept else 0
 
 
 def transient_bytes(
@@ -331,10 +334,12 @@ def _counted_transient(
         width, fused = 0, ELEMENT * layer.attention.backward_width
     lost = 1.0 if kind.rebuilds_layer else 1.0 - kind.kept("logsumexp")
     again = 0.0 if kind.rebuilds_layer else lost * scores
-    pair = 2 * ELEMENT * layer.attention.heads * workload.training.longest_row
+    pair = 0.0
+    if scores:
+        pair = 2.0 * ELEMENT * layer.attention.heads * workload.training.longest_row
     keys = context_buffers(layer, meshes, repeated=workload.recipe.cp_repeats_kv)
     keys = keys + ELEMENT * repeated_width(layer, meshes)
-    beside = again + pair * (scores > 0) + keys
+    beside = again + pair + keys
     attention = (ELEMENT * width + fused + beside) * local / meshes.tp
     rebuilds = _rebuilt_bytes(workload, layer, kind, meshes)
     halves = ffn + rebuilds["ffn"], attention + rebuilds["attention"]

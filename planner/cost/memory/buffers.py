@@ -120,10 +120,10 @@ def layer_buffers(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
         np.minimum(largest, trained),
     )
     # A bucket of its own lies among the buffers that stay.
-    bucketed = recipe.reduced_parameters is not None
-    each = recipe.gradient_bytes + ELEMENT * (not bucketed)
+    own = ELEMENT if recipe.reduced_parameters is None else 0
+    each = recipe.gradient_bytes + own
     sharded = recipe.gather_bytes * gathered + each * reduced
-    inside = ELEMENT * trained * workload.training.optimizer_in_backward
+    inside = ELEMENT * trained if workload.training.optimizer_in_backward else 0.0
     making = (meshes.zero == 2) & (not recipe.accumulates_unsharded)
     unit = np.where(making, _reduced_unit(workload, owned), 0.0)
     return np.where(meshes.zero == 3, sharded, unit) + inside
@@ -132,7 +132,7 @@ def layer_buffers(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
 def _reduced_unit(workload: Pricing, owned: Owned) -> Floats:
     """Buffers that ZeRO-2 reduces a unit's whole gradients from. [B]."""
     recipe = workload.recipe
-    count = recipe.reduces_units * recipe.reduce_buffers
+    count = recipe.reduce_buffers if recipe.reduces_units else 0
     return count * recipe.gradient_bytes * (owned.dense + owned.expert)
 
 
@@ -198,9 +198,10 @@ def head_buffers(workload: Pricing, meshes: Meshes) -> Floats:
     if recipe.live_parameters is not None:
         ahead = np.zeros(len(meshes))
     total = recipe.gather_bytes * ahead
-    apart, replayed = not recipe.head_stays_whole, is_replayed(workload, meshes)
+    replayed = is_replayed(workload, meshes)
     total = np.where(replayed & (not recipe.flat_parameters), 0.0, total)
-    total = total + apart * head_bytes(workload, meshes, made=replayed)
+    if not recipe.head_stays_whole:
+        total = total + head_bytes(workload, meshes, made=replayed)
     return np.where(meshes.zero == 3, total, 0.0)
 
 
@@ -246,8 +247,8 @@ def head_bytes(
         Memory. [B], shape (meshes,)
     """
     head = workload.model.vocab * workload.model.hidden / meshes.tp
-    trained = workload.training.trains_head
-    gradient = ELEMENT * trained * np.logical_not(made)
+    width = ELEMENT if workload.training.trains_head else 0
+    gradient = np.where(made, 0, width)
     return head * (gather_width(workload, linears=False) + gradient)
 
 

@@ -32,7 +32,8 @@ def mask_bytes(workload: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
         whose checkpoints save the mask.
     """
     length = float(workload.training.seq_len)
-    whole = workload.profile.loads_masks * meshes.micro_batch * length**2
+    each = length**2 if workload.profile.loads_masks else 0.0
+    whole = meshes.micro_batch * each
     return whole / meshes.cp, np.where(meshes.cp > 1, whole, 0.0)
 
 
@@ -53,4 +54,5 @@ def built_bytes(workload: Pricing, meshes: Meshes) -> Floats:
         _get_ltor_masks_and_position_ids; --num-workers 2.
     """
     made = BUILT * float(workload.training.seq_len) ** 2
-    return workload.profile.loads_masks * WORKERS * made / meshes.tp
+    workers = WORKERS if workload.profile.loads_masks else 0
+    return workers * made / meshes.tp

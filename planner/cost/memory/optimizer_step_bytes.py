@@ -85,7 +85,7 @@ def step_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
         each = each + ROOTS.get(recipe.optimizer_kernel, 0) * moments / 2
         if recipe.optimizer_kernel == "fused-fp32":
             each = each + np.where(moments < ADAM_MOMENTS, ADAM_MOMENTS, 0.0)
-    stays = here * (not training.optimizer_in_backward)
+    stays = 0.0 if training.optimizer_in_backward else here
     return each * stays * _updated(owned, meshes)
 
 

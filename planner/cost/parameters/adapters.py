@@ -272,12 +272,12 @@ def _sizes(
 
     Magnitudes are ``o`` more.
     """
-    magnitudes = workload.training.lora.dora is not None
+    rows = rank if workload.training.lora.dora is None else rank + 1
     for gemm in layer.gemms():
         outputs = adapters_beside(workload, layer, gemm.name)
         if outputs:
             wide = rank * len(outputs) * gemm.inputs
-            yield gemm, float(wide + (rank + magnitudes) * sum(outputs))
+            yield gemm, float(wide + rows * sum(outputs))
 
 
 def adapter_widths(workload: Workload, layer: LayerKind) -> float:

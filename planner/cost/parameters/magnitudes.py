@@ -66,9 +66,9 @@ def _weights(
     """Inputs and size of each weight with magnitudes, and bytes to make it. [1]."""
     if not workload.training.lora.dora:
         return
-    widened = SINGLE * (adapter_width(workload) == SINGLE)
+    widened = SINGLE if adapter_width(workload) == SINGLE else 0
     for gemm, inputs, outputs, copies in weight_shapes(layer, meshes):
-        made = widened + HALF * is_quantised(workload, gemm)
+        made = widened + HALF if is_quantised(workload, gemm) else widened
         for columns in adapters_beside(workload, layer, gemm.name):
             share = columns / gemm.outputs * outputs
             yield inputs, copies * inputs * share, made

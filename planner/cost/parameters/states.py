@@ -123,12 +123,13 @@ def reference_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     References:
         trl 1.16.0 trainer/dpo_trainer.py, ref_model.
     """
+    if workload.training.reference != "copy":
+        return np.zeros(len(meshes))
     dense, expert = (
         _divisor(meshes, shards) for shards in (meshes.dp_shard, meshes.expert_shard)
     )
     whole = (owned.dense + owned.frozen) / dense
-    whole = whole + (owned.expert + owned.frozen_expert) / expert
-    return HALF * whole * (workload.training.reference == "copy")
+    return HALF * (whole + (owned.expert + owned.frozen_expert) / expert)
 
 
 def appears_late(workload: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:

@@ -20,8 +20,9 @@ def tensors_of(layer: LayerKind) -> int:
     Leaves out biases, which travel with their weights.
     """
     dense = layer.ffn if isinstance(layer.ffn, Mlp) else layer.ffn.shared
-    held = sum(gemm.held for gemm in layer.gemms())
-    return held + (dense.gated and dense.held) + layer.norms
+    products = [gemm for gemm in layer.gemms() if gemm.held]
+    gates = 1 if dense.gated and dense.held else 0
+    return len(products) + gates + layer.norms
 
 
 def owner_turns(

@@ -150,7 +150,7 @@ class CostTable:
             The integers that solver, simulator and brute force share.
         """
         pp = int(self.meshes.pp[row])
-        copies = 1 + placement(schedule, pp, vpp).both_ways
+        copies = 2 if placement(schedule, pp, vpp).both_ways else 1
         layers, embedding, head, idle = self._cut(row, menu, copies)
         stages = np.array(pp * vpp // copies)
         return StageCosts(

@@ -47,7 +47,8 @@ class Unit:
     def at(self, row: int, copies: int) -> dict[str, int]:
         """The costs of one mesh by name. [ns] and [block]."""
         found = {name: int(column[row]) for name, column in vars(self).items()}
-        found["optimizer"] += found.pop("twin") * (copies > 1)
+        twin = found.pop("twin")
+        found["optimizer"] += twin if copies > 1 else 0
         return found
 
 

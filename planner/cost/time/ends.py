@@ -71,8 +71,10 @@ def embedding_end(context: Context) -> End:
     stays = workload.recipe.keeps_stage_outputs & (context.meshes.pp > 1)
     sent = np.where(stays, ELEMENT * workload.model.stream_width * held, 0.0)
     ahead = memory_time(workload, 4.0 * looked_up * rows, 1) + product
-    weight = memory_time(workload, 8.0 * looked_up * rows, 1) + product
-    weight = weight * workload.training.trains_embedding
+    weight = pending = np.zeros(len(context.meshes))
+    if workload.training.trains_embedding:
+        weight = memory_time(workload, 8.0 * looked_up * rows, 1) + product
+        pending = ELEMENT * looked_up * held
     behind = weight + product
     _, once = input_exchange(context, hidden, gathers=1)
     masks = workload.recipe.dropout_bytes * hidden * held
@@ -87,7 +89,7 @@ def embedding_end(context: Context) -> End:
         saved + dense,
         loaded,
         weight=weight,
-        pending=ELEMENT * looked_up * held * workload.training.trains_embedding,
+        pending=pending,
     )
 
 
@@ -135,7 +137,7 @@ def logit_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     whole = recipe.logits_bytes
     if recipe.plain_logits_bytes is not None and _is_plain(workload):
         whole = recipe.plain_logits_bytes
-    kept = recipe.keeps_outputs * RETURNED.get(recipe.loss, 0)
+    kept = RETURNED.get(recipe.loss, 0) if recipe.keeps_outputs else 0
     return kept + np.where(meshes.tp > 1, recipe.split_logits_bytes or whole, whole)
 
 

@@ -183,7 +183,7 @@ def _one_by_one(
     """Exposed time of exchanges before and after their GEMMs."""
     sp, profile = context.meshes.sp > 0, context.workload.profile
     again = profile.gathered_inputs == "regathered"
-    open_share = again * (1 - profile.hidden_regather)
+    open_share = 1 - profile.hidden_regather if again else 0.0
     _, reduce = input_exchange(context, layer.hidden, gathers=1)
     shown = 1 - profile.hidden_tp
     ahead, behind = np.zeros(len(sp)), np.zeros(len(sp))

@@ -125,7 +125,7 @@ def expert_waits(
     zero, profile = np.zeros(len(context.meshes)), context.workload.profile
     if not isinstance(layer.ffn, Moe) or profile.cuda_graphs not in WAITING_GRAPHS:
         return zero, zero
-    narrow = context.workload.training.precision in NARROW
+    narrow = 1 if context.workload.training.precision in NARROW else 0
     experts = layer.ffn.experts / context.meshes.ep
     each = profile.latency * profile.expert_launch * experts
     ahead, behind = (

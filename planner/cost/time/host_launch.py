@@ -69,5 +69,5 @@ def _beside_the_layer(context: Context, *, routed: bool) -> Floats:
     """Time to launch a layer's exchanges and experts, each way. [s]."""
     profile = context.workload.profile
     tensor: Floats = np.where(context.meshes.tp > 1, profile.host_tensor, 0.0)
-    experts = profile.host_experts if routed else 0.0
-    return tensor + experts * (profile.cuda_graphs != "router")
+    launched = routed and profile.cuda_graphs != "router"
+    return tensor + (profile.host_experts if launched else 0.0)

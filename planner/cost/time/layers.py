@@ -170,7 +170,7 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
     narrow = gemm.name not in HALF_PRECISION
     rate = gemm_rate(workload, narrow=narrow)
     casts = [
-        narrow * (ours + theirs)
+        ours + theirs if narrow else np.zeros(len(context.meshes))
         for ours, theirs in zip(
             _casts(workload, rows, outputs, inputs),
             _weight_casts(workload, outputs * inputs),

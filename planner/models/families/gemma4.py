@@ -109,7 +109,8 @@ class Gemma4Config(Gemma3Config):
                 ffn = replace(ffn, ffn=2 * ffn.ffn)
         prefix = f"{'sliding' if is_local else 'global'}-{'shared-' if shares else ''}"
         width = self.hidden_size_per_layer_input
-        norms = self.norms + _NORMS_OF_EXPERTS * self.enable_moe_block + bool(width)
+        norms = self.norms + (_NORMS_OF_EXPERTS if self.enable_moe_block else 0)
+        norms += 1 if width else 0
         stream = LayerInputs(self.hidden_size, width) if width else None
         plain = self._layer(attention, ffn, prefix)
         return replace(plain, norms=norms, stream=stream)

@@ -94,7 +94,8 @@ class MinimaxM2Config(GroupedQueryConfig):
         return self
 
     def _mtp_layers(self) -> int:
-        return self.use_mtp * self.num_mtp_modules * self.mtp_transformer_layers
+        layers = self.num_mtp_modules * self.mtp_transformer_layers
+        return layers if self.use_mtp else 0
 
     def _attention(self) -> Attention:
         return replace(super()._attention(), wide_qk_norm=True)

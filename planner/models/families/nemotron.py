@@ -117,7 +117,7 @@ class NemotronNasConfig(GroupedQueryConfig):
         attention, ffn = self._pruned_attention(block.attention), self._width(block.ffn)
         name = f"kv{attention.kv_heads}" if attention.head_dim else "no-attention"
         mlp = Mlp(self.hidden_size, ffn, gated=True)
-        norms = bool(attention.head_dim) + bool(ffn)
+        norms = len([width for width in (attention.head_dim, ffn) if width])
         return LayerKind(f"{name}-ffn{ffn}", attention, mlp, self.norm, norms)
 
     def _pruned_attention(self, block: _PrunedAttention) -> Attention:

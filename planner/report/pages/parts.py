@@ -39,6 +39,7 @@ from planner.report.tables import CATEGORIES, verdict_line
 from planner.specs.answer.estimate import Estimate, MemoryEstimate, Verdict
 from planner.specs.answer.memory import ServingEstimate
 from planner.specs.answer.result import RankedPlan
+from planner.specs.counted import counted
 from planner.specs.layouts.layout import Layout
 from planner.specs.layouts.layout_text import layout_rows
 
@@ -247,8 +248,9 @@ def timeline_section(step: Timeline) -> Section:
         "timeline",
         "One step of the pipeline",
         parts,
-        f"{len(step.operations):,} operations on {step.ranks} pipeline "
-        f"rank{'s' * (step.ranks > 1)}, from the simulator that prices the plan.",
+        f"{len(step.operations):,} operations on "
+        f"{counted(step.ranks, 'pipeline rank')}, from the simulator that prices the "
+        "plan.",
     )
 
 

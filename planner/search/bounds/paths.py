@@ -321,7 +321,7 @@ class ShapePaths:
 def _families(costs: StageCosts) -> list[list[Path]]:
     """Find the three families of a shape."""
     slots, graph = Slots(costs.pp, costs.vpp), graph_of(costs)
-    equal, split = [0] * slots.n_slots, int(splits_backward(costs))
+    equal, split = [0] * slots.n_slots, 1 if splits_backward(costs) else 0
     for stage in range(slots.stages):
         equal[slots.f(stage)], equal[slots.b(stage)] = 1, 2 - split
         equal[slots.w(stage)] = split
@@ -355,7 +355,7 @@ def work_path(costs: StageCosts, rank: int) -> Path:
     """
     slots = Slots(costs.pp, costs.vpp)
     counts = np.zeros(slots.n_slots, dtype=np.int64)
-    split, place = splits_backward(costs), place_of(costs)
+    split, place = 1 if splits_backward(costs) else 0, place_of(costs)
     micros = place.micros(costs.micro_batches)
     first = place.stage(rank, int(place.both_ways and 2 * rank >= costs.pp))
     ahead = first % place.depth

@@ -223,7 +223,7 @@ class PoolShapes:
         legal = self.legal.tensor(wide) and self.legal.context(wide, cp)
         divides = self.workload.sequences % many == 0
         allowed = self.workload.search.allows("dp", many)
-        return wide * cp * many * (legal and divides and allowed)
+        return wide * cp * many if legal and divides and allowed else 0
 
     def _ranks(self, part: Workload, block: int) -> list[int]:
         """Numbers of stages, of *block* GPUs each, that a pool may host. [1]."""

@@ -25,7 +25,7 @@ SPLITS = np.array([name in SPLIT for name in SEARCHED])
 """True for schedules whose backward is two operations. [bool]"""
 FOLDS = np.array([name in V_SHAPED for name in SEARCHED])
 """True for schedules whose chunks lie in a V. [bool]"""
-COPIES = np.array([1 + (name == "dualpipe") for name in SEARCHED])
+COPIES = np.array([2 if name == "dualpipe" else 1 for name in SEARCHED])
 """Copies of the model that the ranks hold, by schedule. [1]"""
 
 
@@ -82,15 +82,15 @@ def schedule_rows(
     """
     search = workload.search
     plain = search.allows_text("schedule", "1f1b") and search.allows("vpp", 1)
-    removed["limit:vpp or schedule"] += len(meshes) * (1 - plain)
+    removed["limit:vpp or schedule"] += 0 if plain else len(meshes)
     if chunks is None:
         chunks = chunk_counts(workload, meshes.pp, removed, full=full)
-    pairs = [(SEARCHED.index(name), 1 + (name in V_SHAPED)) for name in ON_REQUEST]
+    pairs = [(SEARCHED.index(name), _chunks_of(name)) for name in ON_REQUEST]
     there = [_on_request(workload, meshes, name, full=full) for name in ON_REQUEST]
     kinds = np.stack([meshes.pp, _interleaves(workload, meshes), *there], axis=1)
     kinds, kind = np.unique(kinds, axis=0, return_inverse=True)
     lists = [
-        [(1, PLAIN)] * plain
+        ([(1, PLAIN)] if plain else [])
         + [(v, name) for (name, v), one in zip(pairs, others, strict=True) if one]
         + [(v, CHUNKED) for v in chunks[pp] if whole]
         for pp, whole, *others in kinds.tolist()
@@ -167,10 +167,15 @@ def _interleaves(workload: Workload, meshes: Meshes) -> Mask:
     return legal
 
 
+def _chunks_of(schedule: str) -> int:
+    """Chunks of a rank under a schedule of the full space. [1]."""
+    return 2 if schedule in V_SHAPED else 1
+
+
 def _on_request(workload: Pricing, meshes: Meshes, name: str, *, full: bool) -> Mask:
     """True on the meshes on which a schedule is in the space."""
     search, limits = workload.search, workload.framework.limits
-    chunks = 1 + (name in V_SHAPED)
+    chunks = _chunks_of(name)
     wanted = full or search.schedule is not None
     wanted &= search.allows_text("schedule", name) and search.allows("vpp", chunks)
     # DualPipe holds every stage twice: both copies cost the same on one pool alone.

@@ -63,7 +63,7 @@ class Comparison(BaseModel):
         """
         error, ahead = self.error(ours, theirs), _ahead(ours, theirs)
         if error == 0:
-            return (1 + (ahead > 0) - (ahead < 0)) / 2
+            return 0.5 if ahead == 0 else 1.0 if ahead > 0 else 0.0
         return odds(ahead / error)
 
     def gain(self, ours: TimeBreakdown, theirs: TimeBreakdown) -> float:

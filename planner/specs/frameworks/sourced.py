@@ -30,9 +30,9 @@ class Assumed(BaseModel):
 
     @model_validator(mode="after")
     def _one_range(self) -> Self:
-        ends = (self.low is None) + (self.high is None)
-        ranges = (self.times is not None) + (ends == 0) + bool(self.others)
-        if ranges != 1 or ends == 1:
+        ends = [self.low, self.high].count(None)
+        ranges = [self.times is not None, ends == 0, bool(self.others)]
+        if ranges.count(True) != 1 or ends == 1:
             raise ValueError("one range: times, low with high, or others")
         return self
 
@@ -152,6 +152,7 @@ def _outside(
     said: Mapping[str, str | Assumed], values: Given
 ) -> Iterator[tuple[str, str]]:
     for name, each in said.items():
-        if isinstance(each, Assumed) and name in values:
-            why = each.fault(values[name])
-            yield from ((name, why),) * bool(why)
+        if not (isinstance(each, Assumed) and name in values):
+            continue
+        if why := each.fault(values[name]):
+            yield name, why

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from planner.specs.answer.result import RankedPlan
+from planner.specs.counted import counted
 from planner.specs.layouts.axes import DEGREES, FIELDS, READING
 from planner.specs.layouts.blocks import recomputed_block
-from planner.specs.layouts.layout import Layout, PartialLayout
+from planner.specs.layouts.layout import Layout, PartialLayout, PoolStages
 from planner.specs.layouts.offload import offload_text
 from planner.specs.layouts.recompute import block_name
 
@@ -88,10 +89,13 @@ def pools_words(layout: Layout) -> str:
     Returns:
         `h100 0-3, a100 4-5`; empty on a fleet of one kind. [text]
     """
-    ranks = [(pool.pool, pool.stages[0], pool.stages[-1]) for pool in layout.pools]
-    return ", ".join(
-        f"{name} {first}" + f"-{last}" * (last > first) for name, first, last in ranks
-    )
+    return ", ".join(f"{pool.pool} {stages_words(pool)}" for pool in layout.pools)
+
+
+def stages_words(pool: PoolStages) -> str:
+    """Pipeline ranks on a pool, as `3` or `0-3`. [text]."""
+    first, last = pool.stages[0], pool.stages[-1]
+    return str(first) if first == last else f"{first}-{last}"
 
 
 def layout_rows(layout: Layout) -> list[tuple[str, str]]:
@@ -110,10 +114,7 @@ def layout_rows(layout: Layout) -> list[tuple[str, str]]:
         ("expert", f"EP {layout.ep}, expert TP {layout.etp}"),
         ("data", _data(layout)),
         ("ZeRO stage", str(layout.zero_stage)),
-        (
-            "micro-batch",
-            f"{layout.micro_batch} sequence{'s' * (layout.micro_batch > 1)}",
-        ),
+        ("micro-batch", counted(layout.micro_batch, "sequence")),
         ("grad accumulation", f"{layout.grad_accum} micro-batches"),
         ("rank order", f"{layout.order} (innermost first)"),
         ("recompute", recompute_text(layout)),

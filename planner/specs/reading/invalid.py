@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 
 from hardware.reading.nearest import nearest
 from planner.errors import BadInputError, did_you_mean
+from planner.specs.counted import counted
 
 ANSWERS = "planner/"
 """Start of the schema of every answer. [text]"""
@@ -52,7 +53,7 @@ def explained(
     path = _path(first)
     message, allowed = _words(first, model, [e for e in errors if _path(e) == path])
     if others := _others(errors, path):
-        message += f" ({others} more field{'s' * (others > 1)} wrong)"
+        message += f" ({counted(others, 'more field')} wrong)"
     return BadInputError(
         message,
         file=file,

@@ -20,7 +20,11 @@ from planner.specs.layouts.layout import (
     PoolStages,
     Stage,
 )
-from planner.specs.layouts.layout_text import recompute_kinds, recompute_words
+from planner.specs.layouts.layout_text import (
+    recompute_kinds,
+    recompute_words,
+    stages_words,
+)
 from planner.specs.reading.invalid import explained
 from planner.specs.reading.read import Fields, value_of
 from planner.specs.search import SETTINGS
@@ -95,11 +99,9 @@ def _runs(words: Iterable[str]) -> str:
 
 
 def _pool(pool: PoolStages) -> str:
-    first, last = pool.stages[0], pool.stages[-1]
-    ranks = str(first) + f"-{last}" * (last > first)
     own = {"tp": pool.tp, "dp": pool.dp}
     degrees = "".join(f".{name}{degree}" for name, degree in own.items() if degree)
-    return f"{quote(pool.pool, safe='')}@{ranks}{degrees}"
+    return f"{quote(pool.pool, safe='')}@{stages_words(pool)}{degrees}"
 
 
 def read_layout(text: str) -> PartialLayout:

@@ -69,7 +69,7 @@ def orders_of(layout: Layout, every: int) -> list[Order]:
         Order of each rank. shape (pp,)
     """
     schedule, pp, vpp = layout.schedule, layout.pp, layout.vpp
-    ways = 1 + (schedule == "dualpipe")
+    ways = 2 if schedule == "dualpipe" else 1
     micros = layout.grad_accum
     period = 2 * lcm(pp, every if ways * every < micros else 1)
     least = 6 * pp + 4 * period

@@ -233,7 +233,7 @@ def _length(given: Mapping[str, Any], name: str) -> int:
     Source: LLaMA-Factory 0.9.5 hparams/data_args.py takes one off cutoff_len;
     data/processor/supervised.py fills rows up to one more, pretrain.py does not.
     """
-    shorter = given["stage"] == "pt" and true(given, "packing")
+    shorter = 1 if given["stage"] == "pt" and true(given, "packing") else 0
     return whole(given, "cutoff_len", name, least=1 + shorter) - shorter
 
 

@@ -222,7 +222,7 @@ def _targets(model: Mapping[str, Any], file: str) -> str | list[str]:
     mlp = true(model, "apply_lora_to_mlp")
     if mlp and len(set(names)) == 4:
         return "all-linear"
-    every = names + sorted(MLP) * mlp
+    every = names + (sorted(MLP) if mlp else [])
     fused = FUSED if ".phi3." in str(model["_component_"]) else {}
     return list(dict.fromkeys(fused.get(name, name) for name in every))
 

@@ -200,7 +200,8 @@ def _of_recipe(brief: Brief) -> dict[str, Any]:
         }
     if its.gpus > 1:
         tied = brief.model.get("tie_word_embeddings")
-        found["custom_sharded_layers"] = ["tok_embeddings"] + ["output"] * (not tied)
+        tables = ["tok_embeddings"] if tied else ["tok_embeddings", "output"]
+        found["custom_sharded_layers"] = tables
         found["fsdp_cpu_offload"] = its.offload.parameters > 0
         found["fsdp_reshard_after_forward"] = its.zero_stage == 3
     return found

@@ -103,7 +103,7 @@ def vocabulary(its: Given) -> dict[str, int]:
         Rows of the embedding, without padding where they are known so; empty where a
         tokenizer holds them. [1]
     """
-    adds = its.get("tokenizer_type") == "NullTokenizer"
+    adds = 1 if its.get("tokenizer_type") == "NullTokenizer" else 0
     own = its["vocab_size"] + adds if its.get("vocab_size") else None
     rows = own or its.get("padded_vocab_size")
     return {"vocab_size": rows} if rows else {}

@@ -247,7 +247,7 @@ def _rank_counts(its: Given, layers: int, pp: int) -> list[int] | None:
     if pp == 1 or not layers:
         return None
     if first or last:
-        ends = (first is not None) + (last is not None)
+        ends = 2 - [first, last].count(None)
         middle = (layers - (first or 0) - (last or 0)) // max(pp - ends, 1)
         head, tail = [first] if first else [], [last] if last else []
         return [*head, *[middle] * (pp - ends), *tail]

@@ -263,7 +263,7 @@ def _cut(its: Settings) -> tuple[int, ...]:
     last = its.degree("pipeline_parallel_last_stage_less_layers", least=0)
     whole = (its.layers or 0) + first + last
     each, more = divmod(whole, stages := _count(its, whole))
-    counts = [each + (stage < more) for stage in range(stages)]
+    counts = [each + 1] * more + [each] * (stages - more)
     counts[0] -= first
     counts[-1] -= last
     return tuple(counts)

@@ -174,7 +174,7 @@ def _imports(brief: Brief, model: Named | Own) -> Iterator[str]:
         if isinstance(model, Named)
         else f"own_model import {model.module}"
     )
-    loss = "ChunkedLossWrapper, " * _is_chunked(brief) + "CrossEntropyLoss"
+    wrapper = "ChunkedLossWrapper, " if _is_chunked(brief) else ""
     found = {
         "random_tokens import NoTokenizer, RandomTokens",
         "torchtitan.components.checkpoint import CheckpointManager",
@@ -191,7 +191,7 @@ def _imports(brief: Brief, model: Named | Own) -> Iterator[str]:
     if brief.architecture.mtp_layers:
         found.add("torchtitan.models.deepseek_v3 import MTPLoss")
     else:
-        found.add(f"torchtitan.components.loss import {loss}")
+        found.add(f"torchtitan.components.loss import {wrapper}CrossEntropyLoss")
     if checkpointing:
         names = ", ".join(checkpointing)
         found.add(f"torchtitan.distributed.activation_checkpoint import {names}")
