@@ -60,7 +60,7 @@ class JoinSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    bandwidth: Annotated[BytesPerSecond, Field(gt=0)] | None = None
+    bandwidth: BytesPerSecond | None = None
 
 
 MOST_NODES = 1_000_000

@@ -15,7 +15,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from hardware.reading.nearest import nearest
@@ -192,8 +192,8 @@ class Quantity:
 
 Bytes = Annotated[float, Quantity("B")]
 """An amount of memory. [B]"""
-BytesPerSecond = Annotated[float, Quantity("B/s")]
-"""A bandwidth, one direction. [B/s]"""
+BytesPerSecond = Annotated[float, Quantity("B/s"), Field(gt=0)]
+"""A bandwidth, one direction, more than none. [B/s]"""
 FlopPerSecond = Annotated[float, Quantity("FLOP/s")]
 """A compute rate, a multiply-add counts as two. [FLOP/s]"""
 Seconds = Annotated[float, Quantity("s")]

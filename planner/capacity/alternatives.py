@@ -16,6 +16,7 @@ from planner.job.expressible import unwritable
 from planner.job.methods import check_method, frozen_model
 from planner.job.variants import with_settings
 from planner.models import Architecture, preset, preset_sizes
+from planner.search.stop import StoppedError
 from planner.specs.answer.memory import MethodAnswer
 from planner.specs.layouts.layout import (
     Layout,
@@ -39,6 +40,7 @@ LEAST_FROZEN = {"full": 0.0, "lora": 2.0, "qlora": 0.5}
 """Fewest bytes of a parameter that does not train: 16-bit, and NF4. [B]"""
 ROUNDED = 0.9
 """Least ratio of a published count to the true count, as names are rounded. [1]"""
+_NOWHERE = "no number of these GPUs that was tried holds it"
 
 Place = Callable[[Pricing], Held | None]
 """Finds a layout for a job, with its memory; None where no layout is legal."""
@@ -106,7 +108,7 @@ def _with_memory(
     workload: Pricing, given: Layout | None, answer: MethodAnswer
 ) -> MethodAnswer:
     place = _placing(given)
-    held, fewest = _judged(workload, given), fewest_gpus(workload)
+    held, (fewest, ended) = _judged(workload, given), _fewest(workload)
     found = {
         "verdict": held and held.memory.verdict,
         "device_gib": held and held.memory.peak_device_gib.value,
@@ -116,9 +118,18 @@ def _with_memory(
         "gpus_needed": fewest and fewest.layout.gpus,
         "nodes_needed": fewest and nodes_of(workload, fewest.layout.gpus),
         "layout": fewest and fewest.layout,
-        "reason": "" if fewest else "no number of these GPUs that was tried holds it",
+        "reason": "" if fewest or ended else _NOWHERE,
+        "is_late": ended,
     }
     return answer.model_copy(update=found)
+
+
+def _fewest(workload: Pricing) -> tuple[Held | None, bool]:
+    """The layout that needs the fewest GPUs; True where the time ended before it."""
+    try:
+        return fewest_gpus(workload), False
+    except StoppedError:
+        return None, True
 
 
 def nodes_of(workload: Workload, gpus: int) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from planner.estimate.layouts import layout_of
 from planner.estimate.pricing import price
 from planner.search.bounds.paths import even_counts, in_class
 from planner.search.space.space import Space, enumerate_space
+from planner.search.stop import Stop, after
 from planner.specs.answer.estimate import MemoryEstimate
 from planner.specs.layouts.axes import AXES
 from planner.specs.layouts.layout import Layout
@@ -219,11 +221,14 @@ def fewest_gpus(workload: Pricing) -> Held | None:
         Layout and memory; the layout's GPUs are the answer. None where even 64 times
         the nodes of the states do not hold the job: an activation is too large for a
         rank. [-]
+
+    Raises:
+        StoppedError: The time of the command is over.
     """
     floor = _states_floor(workload)
     cluster = workload.topology.cluster
     first = -(-floor // cluster.node.gpus_per_node)
-    work = _Work(workload)
+    work = _Work(workload, after(inf))
     for tried, size in enumerate(_sizes(cluster, floor, first)):
         held = work.held_by(size)
         if held is not None and held.fits:
@@ -249,10 +254,12 @@ class _Work:
 
     Attributes:
         workload: The job. [-]
+        stop: Ends the work. [-]
         meshes: Meshes of the spaces that were looked at. [1]
     """
 
     workload: Pricing
+    stop: Stop
     meshes: int = 0
 
     @property
@@ -266,7 +273,8 @@ class _Work:
             return None
         try:
             there = _least(resized(self.workload, size.nodes, size.per_node))
-            space = enumerate_space(there)
+            space = enumerate_space(there, self.stop)
+            self.stop.check()
             self.meshes += len(space.meshes.tp)
             return _of_space(there, space, enough=enough)
         except BadInputError:

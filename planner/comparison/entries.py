@@ -32,6 +32,7 @@ class Entry:
         fixed: Nodes, where the user gives their number. [1]
         most: Nodes that can be had. [1]
         source: Source of the price. [text]
+        has_layout: True where the job has a layout, which is not compared. [-]
     """
 
     name: str
@@ -42,6 +43,7 @@ class Entry:
     fixed: int | None = None
     most: int | None = None
     source: str = ""
+    has_layout: bool = False
 
 
 def purchases() -> dict[str, Path]:
@@ -113,6 +115,7 @@ def entry_of_job(
         file=str(path),
         base=file.parent,
         fixed=nodes,
+        has_layout=bool(spec.layout.given()),
     )
 
 
@@ -192,7 +195,7 @@ def entry_of(
                 allowed="nodes: N, or a budget or a deadline to derive them from",
             )
     wanted = dict(job)
-    wanted.pop("layout", None)
+    layout = wanted.pop("layout", None)
     for name in ("framework", "stack"):
         if (own := getattr(candidate, name)) is not None:
             wanted[name] = own
@@ -208,6 +211,7 @@ def entry_of(
         fixed=fixed,
         most=candidate.most_nodes,
         source=candidate.source,
+        has_layout=bool(layout),
     )
 
 

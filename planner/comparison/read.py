@@ -204,7 +204,7 @@ def _sweep(entries: Sequence[Entry], asking: Asking, asks: PurchaseQuestion) -> 
         effort=asking.effort,
         title=_title(workloads[0], question.tokens),
         changes=asks.changes,
-        warnings=(*_assumed(known), *_differing(looked_up)),
+        warnings=(*_assumed(known), *_differing(looked_up), *_unranked(entries)),
     )
 
 
@@ -303,6 +303,17 @@ def _assumed(known: Sequence[float]) -> tuple[str, ...]:
         return ()
     return (
         "training.tokens is not given: time, cost and energy are those of 1 T tokens",
+    )
+
+
+def _unranked(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Words on the layouts of jobs, which their best plans stand for."""
+    names = [entry.name for entry in entries if entry.has_layout]
+    if not names:
+        return ()
+    return (
+        f"the layout of {', '.join(names)} is not compared: each candidate has the "
+        "best plan of its own; planner plan ranks a job's layout",
     )
 
 

@@ -128,9 +128,12 @@ def most_rows(answer: TrainingMemory) -> list[tuple[str, str]]:
 
 
 def _fewest(answer: TrainingMemory) -> str:
-    layout = answer.methods[0].layout
+    own = answer.methods[0]
+    layout = own.layout
+    if own.is_late:
+        return "not found before the time limit"
     if layout is None or answer.gpus_needed is None:
-        return answer.methods[0].reason or "none"
+        return own.reason or "none"
     needed = gpus_words(answer.gpus_needed, answer.gpus_per_node)
     return f"{needed}: {short_layout(layout).replace(',', ', ')}"
 
@@ -251,11 +254,18 @@ def methods_rows(methods: Sequence[MethodAnswer]) -> tuple[tuple[str, ...], ...]
             _NONE if answer.device_gib is None else f"{answer.device_gib:.1f}",
             answer.verdict or answer.reason or "not on these GPUs",
             answer.largest_model or "none",
-            "none" if answer.gpus_needed is None else f"{answer.gpus_needed:,}",
+            _needed(answer),
             _NONE if answer.nodes_needed is None else f"{answer.nodes_needed:,}",
         )
         for answer in methods
     )
+
+
+def _needed(answer: MethodAnswer) -> str:
+    """Fewest GPUs of a method, or why they are not known."""
+    if answer.gpus_needed is not None:
+        return f"{answer.gpus_needed:,}"
+    return "not in time" if answer.is_late else "none"
 
 
 def checkpoint_rows(saved: Checkpoint) -> list[tuple[str, str]]:

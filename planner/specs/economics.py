@@ -82,7 +82,7 @@ class EconomicsSpec(BaseModel):
             if getattr(self, name) == 0:
                 raise ValueError(f"{name} is 0; it must be more than 0")
         checkpoint = self.checkpoint
-        for name in ("bandwidth", "interval", "stall"):
+        for name in ("interval", "stall"):
             if getattr(checkpoint, name) == 0:
                 raise ValueError(f"checkpoint.{name} is 0; it must be more than 0")
         return self

@@ -255,6 +255,8 @@ def _interleaving(_: Workload, layout: Layout) -> Broken:
         yield from _v_shaped(layout)
         return
     if vpp == 1:
+        if layout.schedule == "interleaved":
+            yield "the schedule interleaved needs vpp > 1, here vpp is 1"
         return
     if layout.schedule != "interleaved":
         words = f"vpp {vpp} needs the schedule interleaved, not {layout.schedule}"

@@ -17,7 +17,8 @@ _CHANCES = (
 )
 """Probability that a run does not fit to words. [1]"""
 ROOM = 0.01
-"""Probability that a run does not fit, under which there is room to spare; ours. [1]"""
+"""Probability that a run does not fit, under which there is room to spare where the
+interval of its memory ends below the card's, too; ours. [1]"""
 
 
 def verdict(
@@ -101,7 +102,8 @@ def _chance(memory: MemoryEstimate) -> tuple[int, float]:
 
 def _fit(memory: MemoryEstimate, on: str) -> str:
     if memory.verdict == "fits":
-        roomy = (memory.oom_probability or 0.0) < ROOM
+        top = memory.peak_device_gib.high
+        roomy = (memory.oom_probability or 0.0) < ROOM and top < memory.capacity_gib
         return f"fits {on}{' with room to spare' if roomy else ''}"
     if memory.verdict == "oom":
         needed = memory.peak_device_gib.value

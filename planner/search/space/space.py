@@ -67,16 +67,19 @@ class Enumerator:
         self.experts = ExpertDegrees(workload)
         self.offloaded = [name for name in CATEGORIES if getattr(shares, name) > 0]
 
-    def space(self, some: Iterable[tuple[int, ...]] | None = None) -> Space:
+    def space(
+        self, some: Iterable[tuple[int, ...]] | None = None, stop: Stop | None = None
+    ) -> Space:
         """Enumerate meshes, schedules and recompute settings.
 
         Args:
             some: Meshes to list candidates on, none for all. [1]
+            stop: Ends the work. [-]
 
         Returns:
             The declared space.
         """
-        space = self.listing(some).part(slice(None), self.removed)
+        space = self.listing(some, stop).part(slice(None), self.removed)
         return replace(space, removed=dict(self.removed))
 
     def listing(
@@ -387,13 +390,17 @@ def fills(workload: Pricing) -> bool:
     return Enumerator(workload).fills()
 
 
-def enumerate_space(workload: Pricing) -> Space:
+def enumerate_space(workload: Pricing, stop: Stop | None = None) -> Space:
     """List the declared space of a job.
 
     Args:
         workload: The job.
+        stop: Ends the work. [-]
 
     Returns:
         Meshes and candidates in a fixed order, with what each rule removed.
+
+    Raises:
+        StoppedError: A limit is reached.
     """
-    return Enumerator(workload).space()
+    return Enumerator(workload).space(stop=stop)

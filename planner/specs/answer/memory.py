@@ -79,6 +79,8 @@ class MethodAnswer(BaseModel):
     nodes_needed: int | None = None
     layout: Layout | None = None
     """The layout that needs the fewest GPUs."""
+    is_late: bool = False
+    """True where the time limit came before the fewest GPUs were found."""
     reason: str = ""
     """Reason why an answer is missing. [text]"""
 

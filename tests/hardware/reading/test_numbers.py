@@ -63,3 +63,10 @@ def test_numbers_that_releases_of_yaml_read_differently_are_refused(text: str) -
 )
 def test_other_numbers_are_read(text: str, number: object) -> None:
     assert parse_yaml(f"a: {text}") == {"a": number}
+
+
+@pytest.mark.parametrize("field", [name for name in FIELDS if "bandwidth" in name])
+def test_no_bandwidth_is_zero(field: str) -> None:
+    """`join: {bandwidth: 0}` ended in a division."""
+    with pytest.raises(ValidationError):
+        FIELDS[field].validate_python("0 GB/s")

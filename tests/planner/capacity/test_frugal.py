@@ -15,6 +15,7 @@ from planner.estimate.pricing import price
 from planner.job.resolve import resolve
 from planner.search.bounds.paths import even_counts, in_class
 from planner.search.space.space import Space, enumerate_space
+from planner.search.stop import Stop
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import Layout
 from planner.verify.legality import rule_violations
@@ -191,8 +192,8 @@ def test_a_search_for_the_fewest_gpus_ends(monkeypatch: pytest.MonkeyPatch) -> N
     """Experts with many divisors have thousands of meshes at every size."""
     workload, sizes = job("qwen3-235b-a22b", "dgx-h100-4-nodes"), list[int]()
 
-    def counted(there: Pricing) -> Space:
-        space = enumerate_space(there)
+    def counted(there: Pricing, stop: Stop) -> Space:
+        space = enumerate_space(there, stop)
         sizes.append(len(space.meshes.tp))
         return space
 

@@ -50,16 +50,19 @@ def test_the_report_says_what_people_ask(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_jobs_are_compared_on_their_own_clusters(tmp_path: Path) -> None:
-    """Two SPECs; what tells the jobs apart is said."""
+@pytest.mark.parametrize("has_layout", [False, True])
+def test_jobs_are_compared_on_their_own_clusters(
+    tmp_path: Path, *, has_layout: bool
+) -> None:
+    """Two SPECs; what tells the jobs apart is said, and that layouts play no part."""
     for name, batch in (("one", 96), ("two", 192)):
         job = {**JOB, "training": {**JOB["training"], "global_batch": batch}}
+        job |= {"layout": {"dp": 8}} if has_layout else {}
         cluster = {"name": name, "node": "dgx-h100", "nodes": 1}
         (tmp_path / f"{name}.yaml").write_text(json.dumps({**job, "cluster": cluster}))
-    done = run(tmp_path / "one.yaml", tmp_path / "two.yaml")
-    assert "the jobs differ in sequences a step: 96, 192" in " ".join(
-        done.stdout.split()
-    )
+    text = " ".join(run(tmp_path / "one.yaml", tmp_path / "two.yaml").stdout.split())
+    assert "the jobs differ in sequences a step: 96, 192" in text
+    assert ("the layout of one, two is not compared" in text) == has_layout
 
 
 @pytest.mark.slow

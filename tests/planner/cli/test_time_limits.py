@@ -69,3 +69,13 @@ def test_the_clock_is_set_by_the_limit(
 def test_a_limit_beyond_the_clock_is_none(limit: str) -> None:
     done = CliRunner().invoke(app, ["catalog", "--time-limit", limit])
     assert done.exit_code == 0, done.output
+
+
+def test_what_a_limit_left_open_is_said(tmp_path: Path) -> None:
+    """The fewest GPUs that were not found in time are no finding that none hold it."""
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump({k: v for k, v in JOB.items() if k != "layout"}))
+    done = CliRunner().invoke(app, ["memory", str(file), "--time-limit", "1e-3"])
+    assert done.exit_code == 0, done.output
+    assert "fewest GPUs  not found before the time limit" in done.output
+    assert "not in time" in done.output

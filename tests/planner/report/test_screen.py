@@ -11,7 +11,8 @@ from planner.cli import app
 from planner.job.resolve import resolve
 from planner.planning.optimize import optimize
 from planner.report import heading
-from planner.report.screen import PhaseAnswer, screen
+from planner.report.screen import PhaseAnswer, screen, verdict
+from planner.specs.answer.estimate import Interval
 from planner.specs.reading.read import read_spec
 
 ROOT = Path(__file__).parents[3]
@@ -122,3 +123,16 @@ def test_a_shipped_job_is_answered_on_one_screen(job: str) -> None:
     assert done.stdout.splitlines()[0].startswith(
         ("llama", "megatron", "No plan", job[:3])
     )
+
+
+@pytest.mark.parametrize(("top", "said"), [(70.0, " with room to spare"), (79.6, "")])
+def test_room_to_spare_ends_below_the_card(top: float, said: str) -> None:
+    """A layout that ran fits, and its interval may end at the card's memory."""
+    answer = answered("fits")
+    assert answer.plan is not None
+    peak = Interval(value=60.0, low=50.0, high=top)
+    held = {"capacity_gib": 79.6, "oom_probability": 0.0, "peak_device_gib": peak}
+    whole = answer.plan.estimate
+    memory = whole.memory.model_copy(update=held)
+    told = verdict(answer.title, [("", whole.model_copy(update={"memory": memory}))])
+    assert f"fits 2 x rtx-a6000{said}:" in told

@@ -189,6 +189,11 @@ BROKEN: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {},
         "vpp 2 needs the schedule interleaved, not 1f1b",
     ),
+    "the schedule without chunks": (
+        DENSE | {"schedule": "interleaved"},
+        {},
+        "the schedule interleaved needs vpp > 1, here vpp is 1",
+    ),
     "chunks without a pipeline": (
         INTERLEAVED
         | {"pp": 1, "dp": 8, "dp_shard": 8, "grad_accum": 2}
