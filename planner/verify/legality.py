@@ -256,7 +256,7 @@ def _interleaving(_: Workload, layout: Layout) -> Broken:
         return
     if vpp == 1:
         if layout.schedule == "interleaved":
-            yield "the schedule interleaved needs vpp > 1, here vpp is 1"
+            yield "vpp", "the schedule interleaved needs vpp > 1, here vpp is 1"
         return
     if layout.schedule != "interleaved":
         words = f"vpp {vpp} needs the schedule interleaved, not {layout.schedule}"
