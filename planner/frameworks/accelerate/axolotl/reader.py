@@ -6,6 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from planner.errors import BadInputError
+from planner.frameworks.accelerate.axolotl.contradictions import (
+    refuse_contradictions,
+)
 from planner.frameworks.accelerate.axolotl.known import known
 from planner.frameworks.accelerate.axolotl.told import READ, SWITCHES, UNPRICED, told
 from planner.frameworks.accelerate.launch.files import (
@@ -42,13 +45,15 @@ SHARDS = (
     "sharding_strategy",
     "offload_params",
     "activation_checkpointing",
+    "auto_wrap_policy",
+    "backward_prefetch",
 )
 """Keys of fsdp_config that are read, without their prefix. [text]"""
 ACCUMULATION = "gradient_accumulation_steps"
 PROGRAM = re.compile(r"(.*/)?axolotl|axolotl\.cli\.train|.*axolotl/cli/train\.py")
 OF_LAUNCHER = frozenset({"accelerate", "cloud", "launcher"})
 """Options of `axolotl train` that are no keys. [text]"""
-SHIPPED = re.compile(r"zero(\d)(_bf16)?(_cpuoffload_(all|params))?")
+SHIPPED = re.compile(r"(?:.*/)?zero(\d)(_bf16)?(_cpuoffload_(all|params))?(?:\.json)?")
 """Names of the DeepSpeed files that axolotl brings along. [text]"""
 
 
@@ -84,7 +89,9 @@ def read(files: Mapping[str, str]) -> Reading:
             allowed=f"YAML with two of {', '.join(sorted(MARKS))}",
         )
     command = started(files, PROGRAM, READ)
-    given = {**DEFAULTS, **changed(parsed(files[name]), _own_options(command))}
+    own = changed(parsed(files[name]), _own_options(command))
+    refuse_contradictions(own, name)
+    given = {**DEFAULTS, **own}
     refuse_quantised({**given, "use_peft": bool(given.get("adapter"))}, name)
     others = found(
         {n: text for n, text in files.items() if n != name}, command.launcher
@@ -93,6 +100,7 @@ def read(files: Mapping[str, str]) -> Reading:
     return replace(
         reading,
         training={**reading.training, **_rows(given)},
+        gpus=_of_ray(given, name) or reading.gpus,
         named=str(given.get("base_model", "")),
         ignored=(*reading.ignored, *_ignored(given)),
         unknown=(
@@ -101,6 +109,11 @@ def read(files: Mapping[str, str]) -> Reading:
             *_absent(given, others),
         ),
     )
+
+
+def _of_ray(given: Mapping[str, Any], name: str) -> int | None:
+    """Ranks that Ray starts; None where Ray starts none. [1]."""
+    return whole(given, "ray_num_workers", name) if true(given, "use_ray") else None
 
 
 def _own(files: Mapping[str, str]) -> str | None:
@@ -139,7 +152,9 @@ def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:
     if pure or not (half or scaled or by_deepspeed):
         places["mixed_precision"] = "no"
     training = _training(given, name) | {"bf16": half and not pure, "fp16": scaled}
-    run = _run(given, name, scaled=scaled, by_deepspeed=by_deepspeed)
+    narrow = half or true(given, "bfloat16")
+    weights = "bfloat16" if narrow else "float16" if scaled else "float32"
+    run = _run(given, name, weights=weights, by_deepspeed=by_deepspeed)
     return replace(others, places=places, training=training, run=run, name=name)
 
 
@@ -173,7 +188,7 @@ def _mesh(given: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def _shipped(given: Mapping[str, Any], others: Found) -> dict[str, Any]:
     """Plugin of DeepSpeed by the name of a file that axolotl brings along."""
-    match = SHIPPED.search(str(given.get("deepspeed", "")))
+    match = SHIPPED.fullmatch(str(given.get("deepspeed", "")))
     if others.zero or match is None:
         return {}
     moved = match[4] or ""
@@ -192,7 +207,7 @@ def _absent(given: Mapping[str, Any], others: Found) -> Iterator[Unknown]:
     file = given.get("deepspeed")
     if not file or others.zero:
         return
-    if not SHIPPED.search(str(file)):
+    if not SHIPPED.fullmatch(str(file)):
         yield absent("deepspeed", file)
 
 
@@ -209,6 +224,7 @@ def _training(given: Mapping[str, Any], name: str) -> dict[str, Any]:
         "gradient_checkpointing": _checkpoints(given),
         "accelerator_config": given.get("accelerator_config"),
         "fsdp": given.get("fsdp"),
+        "tf32": given.get("tf32"),
         "use_liger_kernel": true(given, f"liger_{FUSED_LOSS}"),
         "liger_kernel_config": dict.fromkeys(LIGER - {FUSED_LOSS}, False),
     }
@@ -221,12 +237,12 @@ def _checkpoints(given: Mapping[str, Any]) -> bool:
 
 
 def _run(
-    given: Mapping[str, Any], name: str, *, scaled: bool, by_deepspeed: bool
+    given: Mapping[str, Any], name: str, *, weights: str, by_deepspeed: bool
 ) -> dict[str, Any]:
     """run.yaml of the same run."""
     its: dict[str, Any] = {
         "seq_len": whole(given, "sequence_len", name),
-        "weights": "float16" if scaled else "bfloat16",
+        "weights": weights,
         "attention": _attention(given),
     }
     if not given.get("adapter"):
@@ -246,7 +262,7 @@ def _attention(given: Mapping[str, Any]) -> str:
 
 def _adapters(given: Mapping[str, Any], name: str) -> dict[str, Any]:
     named = given.get("lora_target_modules")
-    every = true(given, "lora_target_linear") or not named
+    every = true(given, "lora_target_linear")
     its: dict[str, Any] = {
         "r": whole(given, "lora_r", name, 8),
         "lora_dropout": given["lora_dropout"],

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner.frameworks.accelerate.axolotl.known import VERSION, unknown_keys
+from planner.frameworks.accelerate.axolotl.known import VERSION, known, unknown_keys
+from planner.frameworks.accelerate.launch.files import block
 from planner.frameworks.transformers import strange_attention
 from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
 
@@ -53,11 +54,14 @@ READ = frozenset(
         "peft_use_rslora",
         "plugins",
         "precompute_ref_log_probs",
+        "ray_num_workers",
         "rl",
         "sample_packing",
         "sdp_attention",
         "sequence_len",
         "tensor_parallel_size",
+        "tf32",
+        "use_ray",
     }
 )
 """Keys that a layout, a training block or a stack is read from. [text]"""
@@ -71,6 +75,8 @@ UNPRICED = frozenset(
         "ddp_find_unused_parameters",
         "deepcompile",
         "device_map",
+        "dpo_padding_free",
+        "dpo_use_liger_kernel",
         "ebft",
         "embeddings_skip_upcast",
         "expert_parallel_size",
@@ -90,7 +96,10 @@ UNPRICED = frozenset(
         "fp8_enable_fsdp_float8_all_gather",
         "freeze_mm_modules",
         "fused_attn_kernel",
+        "gc_collect_steps",
+        "gc_steps",
         "gemma4_hybrid_attn_impl",
+        "gpu_memory_limit",
         "gptq",
         "group_by_length",
         "heads_k_stride",
@@ -99,7 +108,9 @@ UNPRICED = frozenset(
         "liger_cross_entropy",
         "liger_glu_activation",
         "liger_layer_norm",
+        "liger_kernel_impl",
         "liger_rms_norm",
+        "liger_rms_norm_gated",
         "liger_rope",
         "liger_swiglu",
         "lisa_n_layers",
@@ -139,6 +150,7 @@ UNPRICED = frozenset(
         "torch_compile",
         "torch_compile_backend",
         "torch_compile_mode",
+        "torch_empty_cache_steps",
         "trainer_cls",
         "unfrozen_parameters",
         "use_eaft",
@@ -166,8 +178,7 @@ def told(given: Mapping[str, Any]) -> Iterator[Unknown]:
         if given[name] not in (None, False, 0):
             yield Unknown(name, given[name], CHANGES)
     yield from _otherwise(given)
-    for plugin in _plugins(given):
-        yield Unknown("plugins", plugin, CHANGES)
+    yield from _of_plugins(given)
 
 
 def _otherwise(given: Mapping[str, Any]) -> Iterator[Unknown]:
@@ -177,6 +188,9 @@ def _otherwise(given: Mapping[str, Any]) -> Iterator[Unknown]:
         yield Unknown("attn_implementation", kernel, NOT_PRICED)
     if given.get("adapter") not in (None, "", "lora", "qlora"):
         yield Unknown("adapter", given["adapter"], NOT_PRICED)
+    policy = block(given, "fsdp_config", "fsdp_").get("mixed_precision_policy")
+    if policy:
+        yield Unknown("fsdp_config.mixed_precision_policy", policy, NOT_PRICED)
     if str(given.get("gradient_checkpointing")).startswith("offload"):
         yield Unknown("gradient_checkpointing", "offload", NOT_PRICED)
     for name in ("context_parallel_size", "tensor_parallel_size"):
@@ -184,9 +198,14 @@ def _otherwise(given: Mapping[str, Any]) -> Iterator[Unknown]:
             yield Unknown(name, given[name], "is not priced without fsdp_config")
 
 
-def _plugins(given: Mapping[str, Any]) -> Iterator[str]:
-    """Plugins other than Liger's, whose kernels have keys of their own."""
+def _of_plugins(given: Mapping[str, Any]) -> Iterator[Unknown]:
+    """Plugins other than Liger's, and Liger's kernels without their plugin."""
     named = given.get("plugins")
-    for plugin in named if isinstance(named, list) else ():
-        if "liger" not in str(plugin).lower():
-            yield str(plugin)
+    plugins = list(map(str, named)) if isinstance(named, list) else []
+    others = [plugin for plugin in plugins if "liger" not in plugin.lower()]
+    yield from (Unknown("plugins", plugin, CHANGES) for plugin in others)
+    if len(others) == len(plugins):
+        for name in sorted(known().liger & given.keys()):
+            if given[name]:
+                why = "does nothing without axolotl.integrations.liger.LigerPlugin"
+                yield Unknown(name, given[name], why)

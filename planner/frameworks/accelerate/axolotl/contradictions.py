@@ -1,0 +1,58 @@
+"""Settings of axolotl that its validation, or a library below it, refuses together."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from planner.frameworks.accelerate.launch.files import block
+from planner.frameworks.accelerate.together import on, refuse_together, wrong
+
+APART = (
+    ("batch_size", "gradient_accumulation_steps"),
+    ("deepspeed", "fsdp"),
+    ("deepspeed", "fsdp_config"),
+    ("load_in_8bit", "load_in_4bit"),
+    ("model_quantization_config", "load_in_4bit"),
+    ("model_quantization_config", "load_in_8bit"),
+    ("sample_packing", "rl"),
+    ("max_memory", "gpu_memory_limit"),
+    ("liger_cross_entropy", "liger_fused_linear_cross_entropy"),
+    ("cut_cross_entropy", "liger_fused_linear_cross_entropy"),
+)
+"""Settings that go not together. [text]
+
+Source: axolotl 0.19.0 utils/schemas/validation.py and config.py; transformers
+utils/quantization_config.py."""
+TARGETS = ("lora_target_modules", "lora_target_linear", "lora_target_parameters")
+"""Settings that say which layers adapters lie beside. [text]"""
+
+
+def refuse_contradictions(given: Mapping[str, Any], file: str) -> None:
+    """Refuse settings that stop a run before its first step.
+
+    Args:
+        given: Content of the YAML, without defaults. [-]
+        file: Name of the file. [text]
+
+    Raises:
+        BadInputError: Two settings go not together, or one needs another.
+    """
+    refuse_together(given, APART, file)
+    if given.get("adapter") == "qlora" and not on(given, "load_in_4bit"):
+        allowed = "load_in_4bit: true beside it"
+        raise wrong(given, "adapter", "needs load_in_4bit", allowed, file)
+    if on(given, "adapter") and not any(on(given, name) for name in TARGETS):
+        allowed = f"one of {', '.join(TARGETS)} beside it"
+        raise wrong(given, "adapter", "names no layers", allowed, file)
+    _refuse_optimizer(given, file)
+
+
+def _refuse_optimizer(given: Mapping[str, Any], file: str) -> None:
+    """Refuse bitsandbytes' moments over FSDP2's shards, or over weights on the host."""
+    its, name = block(given, "fsdp_config", "fsdp_"), given.get("optimizer")
+    two = str(given.get("fsdp_version", its.get("version"))) == "2"
+    if two and its and name in ("adamw_8bit", "adamw_bnb_8bit"):
+        what = "knows no shards of FSDP2"
+        raise wrong(given, "optimizer", what, "adamw_torch_8bit", file)
+    if not two and on(its, "offload_params") and "8bit" in str(name):
+        what = "goes not with offload_params of FSDP1"
+        raise wrong(given, "optimizer", what, "an optimizer without 8bit", file)

@@ -1,0 +1,52 @@
+"""Settings of a trainer's file that go not together."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from planner.errors import BadInputError
+
+OFF = ("none", "false", "0", "")
+"""Words of a setting that is off, in lower case. [text]"""
+
+
+def on(given: Mapping[str, Any], name: str) -> bool:
+    """Tell if a setting is given, and not off. [-]."""
+    return str(given.get(name)).lower() not in OFF
+
+
+def refuse_together(
+    given: Mapping[str, Any], pairs: Iterable[tuple[str, str]], file: str
+) -> None:
+    """Refuse two settings of which a run takes one.
+
+    Args:
+        given: Settings by name. [-]
+        pairs: Names that go not together. [text]
+        file: File of the settings. [text]
+
+    Raises:
+        BadInputError: Both of a pair are on.
+    """
+    for name, other in pairs:
+        if on(given, name) and on(given, other):
+            what = f"goes not with {other}"
+            raise wrong(given, name, what, "one of the two", file)
+
+
+def wrong(
+    given: Mapping[str, Any], name: str, what: str, allowed: str, file: str
+) -> BadInputError:
+    """Complaint about a setting.
+
+    Args:
+        given: Settings by name. [-]
+        name: Name of the setting. [text]
+        what: What is wrong with it. [text]
+        allowed: What settles it. [text]
+        file: File of the setting. [text]
+
+    Returns:
+        The complaint. [-]
+    """
+    value = given.get(name)
+    return BadInputError(what, file=file, field=name, value=value, allowed=allowed)

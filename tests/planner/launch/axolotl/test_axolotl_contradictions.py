@@ -1,0 +1,95 @@
+"""What axolotl itself refuses is refused, and what it drops is told."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from planner.errors import BadInputError
+from planner.frameworks.accelerate.axolotl.reader import read
+
+FULL: dict[str, Any] = {
+    "base_model": "meta-llama/Llama-3.1-8B",
+    "sequence_len": 2048,
+    "micro_batch_size": 1,
+    "optimizer": "adamw_torch",
+}
+LORA = FULL | {"adapter": "lora", "lora_target_linear": True}
+LIGER = {"liger_fused_linear_cross_entropy": True}
+SHARDS = {"fsdp_config": {"reshard_after_forward": True}, "fsdp_version": 2}
+
+
+def text(its: dict[str, Any]) -> dict[str, str]:
+    return {"a.yml": yaml.safe_dump(its)}
+
+
+@pytest.mark.parametrize(
+    ("its", "said"),
+    [
+        (
+            FULL | {"batch_size": 8, "gradient_accumulation_steps": 2},
+            "batch_size: goes not with gradient_accumulation_steps",
+        ),
+        (
+            FULL | SHARDS | {"deepspeed": "deepspeed_configs/zero2.json"},
+            "deepspeed: goes not with fsdp_config",
+        ),
+        (LORA | {"adapter": "qlora"}, "adapter: needs load_in_4bit"),
+        (
+            LORA | {"load_in_4bit": True, "load_in_8bit": True},
+            "load_in_8bit: goes not with load_in_4bit",
+        ),
+        (FULL | {"adapter": "lora"}, "adapter: names no layers"),
+        (
+            FULL | SHARDS | {"optimizer": "adamw_bnb_8bit"},
+            "optimizer: knows no shards of FSDP2",
+        ),
+        (
+            FULL | {"sample_packing": True, "rl": "dpo"},
+            "sample_packing: goes not with rl",
+        ),
+    ],
+)
+def test_a_contradiction_is_refused(its: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInputError, match=said):
+        read(text(its))
+
+
+@pytest.mark.parametrize(
+    ("its", "name"),
+    [
+        ({"dpo_use_liger_kernel": True, "rl": "dpo"}, "dpo_use_liger_kernel"),
+        ({"dpo_padding_free": True, "rl": "dpo"}, "dpo_padding_free"),
+        (LIGER, "liger_fused_linear_cross_entropy"),
+        (
+            {"fsdp_config": {"mixed_precision_policy": "fp32"}, "fsdp_version": 2},
+            "fsdp_config.mixed_precision_policy",
+        ),
+        (
+            {"fsdp_config": {"auto_wrap_policy": "SIZE_BASED_WRAP"}},
+            "fsdp_config.fsdp_auto_wrap_policy",
+        ),
+        ({"deepspeed": "deepspeed_configs/zero1_torch_compile.json"}, "deepspeed"),
+        ({"gc_steps": 1}, "gc_steps"),
+    ],
+)
+def test_what_no_price_holds_is_told(its: dict[str, Any], name: str) -> None:
+    assert [each.name for each in read(text(FULL | its)).unknown] == [name]
+
+
+def test_kernels_of_liger_count_with_their_plugin() -> None:
+    plugin = {"plugins": ["axolotl.integrations.liger.LigerPlugin"]}
+    found = read(text(FULL | LIGER | plugin))
+    assert (found.unknown, found.stack["loss"]) == ((), "liger")
+
+
+def test_ray_starts_the_ranks() -> None:
+    ray = {"use_ray": True, "ray_num_workers": 4}
+    assert read(text(FULL | ray)).gpus == 4
+    assert read(text(FULL | {"ray_num_workers": 4})).gpus is None
+
+
+@pytest.mark.parametrize(("tf32", "precision"), [(True, "tf32"), (False, "fp32")])
+def test_weights_are_wide_without_a_half_format(tf32: bool, precision: str) -> None:  # noqa: FBT001  # a switch
+    found = read(text(FULL | {"bf16": False, "tf32": tf32}))
+    assert found.training["precision"] == precision
