@@ -1,5 +1,6 @@
-"""Reads the YAML of `trl sft` into a layout and training."""
+"""Reads the YAML or the command of `trl sft` into a layout and training."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -8,26 +9,33 @@ from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.files import (
     Found,
     found,
+    launcher_options,
     parsed,
     whole,
 )
 from planner.frameworks.accelerate.launch.known import (
+    LENGTHS,
+    NAMES_ONLY,
     TRL,
     earlier,
     keys,
     trainer_arguments,
     under_todays_names,
 )
+from planner.frameworks.accelerate.launch.known import (
+    READ as OF_TRAINER,
+)
 from planner.frameworks.accelerate.launch.reader import reading_of
 from planner.frameworks.accelerate.launch.trainer import (
-    LENGTHS,
-    NAMES_ONLY,
     adapters_of,
     refuse_quantised,
 )
 from planner.frameworks.accelerate.switches import true
+from planner.frameworks.accelerate.trl.presets import with_preset
 from planner.frameworks.transformers import strange_attention
 from planner.launch.brief import Reading
+from planner.launch.shell.runs import launch_of
+from planner.launch.shell.started import Started, changed, started
 from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown, absent
 
 MARKS = frozenset(
@@ -48,6 +56,10 @@ MARKS = frozenset(
     }
 )
 """Arguments that mark TRL's YAML, which has at least one. [text]"""
+PROGRAM = re.compile(r"(.*/)?trl|(.*/)?trl/scripts/\w+\.py|trl\.scripts\.\w+")
+"""TRL's own program, and its scripts. [text]"""
+ALONE = ("trl", "sft")
+"""Command of a YAML without one; its words start no other method. [text]"""
 OTHERS = frozenset({"base_model", "finetuning_type", "micro_batch_size"})
 """Keys of other programs' YAML that has arguments of these names too. [text]"""
 DEFAULTS: Mapping[str, Any] = {
@@ -96,9 +108,10 @@ def reads(files: Mapping[str, str]) -> bool:
         files: Text by name. [text]
 
     Returns:
-        True where a file has arguments that TRL's script has beyond Trainer's.
+        True where a file has arguments that TRL's script has beyond Trainer's, or a
+        command starts one of TRL's scripts.
     """
-    return _own(files) is not None
+    return _own(files, _command(files)) is not None
 
 
 def read(files: Mapping[str, str]) -> Reading:
@@ -113,20 +126,20 @@ def read(files: Mapping[str, str]) -> Reading:
     Raises:
         BadInputError: No file is TRL's, or a value is wrong.
     """
-    name = _own(files)
+    command = _command(files)
+    name = _own(files, command)
     if name is None:
         raise BadInputError(
             "is no configuration of trl sft",
             file=", ".join(files),
             allowed=f"YAML with one of {', '.join(sorted(MARKS))}",
         )
-    own = _given(parsed(files[name]), name)
+    said = parsed(files[name]) if name in files else {}
+    own = _given(changed(said, command.given), name)
     refuse_quantised(own, name)
-    _refuse_wide({**DEFAULTS, **own}, name)
-    others = found({n: text for n, text in files.items() if n != name})
-    # Options on the command line of `trl sft` win over the file.
-    options = others.training.keys() & others.options.given.keys()
-    given = {**DEFAULTS, **own, **{key: others.training[key] for key in options}}
+    given = {**DEFAULTS, **own}
+    _refuse_wide(given, name)
+    others = _others(files, given, command, name)
     reading = reading_of(_translated(given, others, name), "trl")
     return replace(
         reading,
@@ -142,14 +155,35 @@ def _given(given: Mapping[str, Any], file: str) -> dict[str, Any]:
     return {name: value for name, value in named.items() if value is not None}
 
 
-def _own(files: Mapping[str, str]) -> str | None:
-    """Name of the first file with a mark; None without such a file."""
+def _command(files: Mapping[str, str]) -> Started:
+    """The command of TRL's that starts the run, if one does."""
+    return started(files, PROGRAM, READ | OF_TRAINER)
+
+
+def _own(files: Mapping[str, str], command: Started) -> str | None:
+    """Name of the first file with a mark, or else of the command; None without both."""
     for name, text in files.items():
         if name.endswith((".yaml", ".yml", ".json")):
             given = parsed(text).keys()
             if MARKS & given and not OTHERS & given:
                 return name
-    return None
+    if not command.found:
+        return None
+    config = command.file.rpartition("/")[2]
+    return config if config in files else launch_of(files).file
+
+
+def _others(
+    files: Mapping[str, str], given: Mapping[str, Any], command: Started, name: str
+) -> Found:
+    """Files beside TRL's; the launcher takes the options that the script has not."""
+    of_launcher = {n: v for n, v in given.items() if n in launcher_options()}
+    words = [w for n, v in of_launcher.items() for w in (f"--{n}", str(v))]
+    rest = {n: text for n, text in files.items() if n != name}
+    return found(
+        with_preset(rest, given.get("accelerate_config")),
+        (*command.launcher, *words) if command.found else (*ALONE, *words),
+    )
 
 
 def _script() -> frozenset[str]:
@@ -237,7 +271,7 @@ def _absent(given: Mapping[str, Any], others: Found) -> Iterator[Unknown]:
 def _unknown(given: Mapping[str, Any]) -> Iterator[Unknown]:
     """Settings that are not read, and settings that are not priced."""
     for name in map(str, given):
-        if name not in trainer_arguments() | _script():
+        if name not in trainer_arguments() | _script() | launcher_options():
             used = "; TRL has max_length" if name in LENGTHS else ""
             yield Unknown(name, why=f"no argument of TRL {TRL}{used}")
     for name in sorted(UNPRICED & given.keys()):
