@@ -12,9 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import BadInputError
-from planner.frameworks.accelerate.launch.known import keys
+from planner.frameworks.accelerate.launch.known import (
+    OF_SCRIPTS,
+    READ,
+    UNPRICED,
+    keys,
+)
 from planner.frameworks.accelerate.launch.reader import read as read_accelerate
-from planner.frameworks.accelerate.launch.trainer import OF_SCRIPTS, READ, UNPRICED
 from planner.frameworks.deepspeed.launch.reader import read as read_deepspeed
 from planner.frameworks.megatron.launch.known import VERSIONS, declared, is_harmless
 from planner.frameworks.megatron.launch.reader import READ as MEGATRON_READS

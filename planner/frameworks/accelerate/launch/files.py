@@ -12,7 +12,11 @@ import yaml
 from hardware.reading.documents import DocumentError, plain_json
 from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
-from planner.frameworks.accelerate.launch.known import keys, under_todays_names
+from planner.frameworks.accelerate.launch.known import (
+    STARTERS,
+    keys,
+    under_todays_names,
+)
 from planner.frameworks.accelerate.launch.trainer import (
     Options,
     options_of,
@@ -99,16 +103,26 @@ def found(files: Mapping[str, str], words: Sequence[str] | None = None) -> Found
                 its.setdefault("name", name)
     options = options_of(files, _launcher(), words)
     given = under_todays_names(options.given, launch_of(files).file)
-    places = _launched(files, given)
+    said = launch_of(files).words if words is None else words
+    places = _launched(said, given)
     if places:
         its["places"] = _joined(its.get("places", {}), places)
-    launch = launch_of(files)
-    if _by_trl(" ".join(launch.words)):
+    if _BY_TRL.search(" ".join(said)):
         given = {"gradient_checkpointing": True} | given
-    its.setdefault("name", launch.file)
+    its.setdefault("name", launch_of(files).file)
     if given:
         its["training"] = {**its.get("training", {}), **given}
+    if its.get("training"):
+        its["training"] = _followed(its["training"], files)
     return Found(**its, options=options)
+
+
+def _followed(training: Fields, files: Mapping[str, str]) -> Fields:
+    """Arguments with the block that a file of fsdp_config holds, where it is given."""
+    file = str(training.get("fsdp_config")).rpartition("/")[2]
+    return (
+        {**training, "fsdp_config": parsed(files[file])} if file in files else training
+    )
 
 
 def _as_read(kind: str, content: dict[str, Any], name: str) -> dict[str, Any]:
@@ -118,7 +132,11 @@ def _as_read(kind: str, content: dict[str, Any], name: str) -> dict[str, Any]:
     return under_todays_names(content, name) if kind == "training" else content
 
 
-_LAUNCH = re.compile(r"accelerate(\.commands\.|\s+)launch")
+_LAUNCH = re.compile(r"accelerate(\.commands\.|\s+)launch|(^|[\s/])trl\s")
+
+
+_BY_TRL = re.compile(r"trl/scripts/\w+\.py|\btrl (sft|dpo|grpo|kto|reward)\b")
+"""Commands of TRL's scripts, which checkpoint by default. [-]"""
 
 
 @cache
@@ -129,13 +147,18 @@ def _launcher() -> frozenset[str]:
     return blocks - keys().training_arguments | plain
 
 
-def _launched(files: Fields, given: dict[str, Any]) -> dict[str, Any]:
+def launcher_options() -> frozenset[str]:
+    """Options of accelerate's launcher. [-]."""
+    return (_launcher() | STARTERS) - {"accelerate_config"}
+
+
+def _launched(words: Sequence[str], given: dict[str, Any]) -> dict[str, Any]:
     """Keys of accelerate.yaml that a command line of `accelerate launch` gives.
 
     The launcher's options are removed from *given*, the options of all commands.
     """
     options = {name: given.pop(name) for name in _launcher() & given.keys()}
-    if not _LAUNCH.search(" ".join(launch_of(files).words)):
+    if not _LAUNCH.search(" ".join(words)):
         return {}
     its: dict[str, Any] = {}
     for name, value in options.items():
@@ -188,13 +211,6 @@ def _kind(content: Fields) -> str:
     if "model_type" in names:
         return "model"
     return "training" if MARKS & names else ""
-
-
-def _by_trl(text: str) -> bool:
-    """Tell if a launch script starts a script of TRL, which checkpoints by default."""
-    return bool(
-        re.search(r"trl/scripts/\w+\.py|\btrl (sft|dpo|grpo|kto|reward)\b", text)
-    )
 
 
 def whole(its: Fields, key: str, file: str, default: int = 1, *, least: int = 1) -> int:

@@ -82,11 +82,34 @@ def degrees_of_mesh(its: Found) -> dict[str, Any]:
         Values by field. [-]
 
     Raises:
-        BadInputError: A degree is no whole number.
+        BadInputError: A degree is no whole number, the strategy is none that is known,
+            or copies lie beside tensor ranks without shards.
+
+    References:
+        accelerate 1.15.0 parallelism_config.py, __post_init__, and
+        utils/dataclasses.py, TorchContextParallelConfig.
     """
     mesh = _mesh(its)
     tp, cp = (whole(mesh, f"{axis}_size", its.name) for axis in ("tp", "cp"))
-    kind = KINDS.get(str(mesh.get("cp_comm_strategy", "")), "ring")
+    copied, shared = (str(mesh.get(axis) or 1) for axis in DATA)
+    if (tp > 1 or cp > 1) and copied not in ("1", REST) and shared == "1":
+        raise BadInputError(
+            "goes not with tensor or context ranks alone",
+            file=its.name,
+            field="dp_replicate_size",
+            value=copied,
+            allowed="dp_shard_size of 2 or more beside it, or 1",
+        )
+    said = str(mesh.get("cp_comm_strategy") or ROTATIONS["all-gather"])
+    if (kind := KINDS.get(said)) is None:
+        allowed = ", ".join(KINDS)
+        raise BadInputError(
+            "is no rotation of keys",
+            file=its.name,
+            field="cp_comm_strategy",
+            value=said,
+            allowed=allowed,
+        )
     return {"tp": tp, "cp": cp} | ({"cp_kind": kind} if cp > 1 else {})
 
 

@@ -24,6 +24,201 @@ PREFIXES = {
 """Prefix that a key may omit, by block of accelerate.yaml. [text]"""
 
 
+LENGTHS = ("max_length", "max_seq_length", "model_max_length", "cutoff_len")
+"""Names of the sequence length. [text]"""
+ADAPTERS = frozenset(
+    {
+        "use_peft",
+        "lora_r",
+        "lora_alpha",
+        "lora_dropout",
+        "lora_target_modules",
+        "lora_modules_to_save",
+        "load_in_4bit",
+        "load_in_8bit",
+        "bnb_4bit_quant_type",
+        "use_bnb_nested_quant",
+        "use_dora",
+        "use_rslora",
+    }
+)
+"""Options of TRL's scripts that adapters and frozen weights are read from. [text]
+
+Source: trl/trainer/model_config.py, ModelConfig."""
+OF_SCRIPTS = frozenset({"attn_implementation", *ADAPTERS, *LENGTHS})
+"""Options of TRL's and transformers' own scripts that are read. [text]"""
+READ = frozenset(
+    {
+        "per_device_train_batch_size",
+        "gradient_accumulation_steps",
+        "bf16",
+        "fp16",
+        "tf32",
+        "optim",
+        "optim_args",
+        "gradient_checkpointing",
+        "activation_checkpointing",
+        "activation_offloading",
+        "fsdp",
+        "fsdp_config",
+        "deepspeed",
+        "use_liger_kernel",
+        "liger_kernel_config",
+        "accelerator_config",
+        "packing",
+        "packing_strategy",
+        "loss_type",
+        "pad_to_multiple_of",
+        "precompute_ref_log_probs",
+        *OF_SCRIPTS,
+    }
+)
+"""Arguments that a layout, a training block or a stack is read from. [text]"""
+UNPRICED = frozenset(
+    {
+        "auto_find_batch_size",
+        "ddp_bucket_cap_mb",
+        "ddp_find_unused_parameters",
+        "ddp_static_graph",
+        "debug",
+        "full_determinism",
+        "group_by_length",
+        "is_encoder_decoder",
+        "label_smoothing_factor",
+        "model_init_kwargs",
+        "mp_parameters",
+        "neftune_noise_alpha",
+        "optim_target_modules",
+        "padding_free",
+        "parallelism_config",
+        "split_batches",
+        "torch_compile",
+        "torch_compile_backend",
+        "torch_compile_mode",
+        "torch_empty_cache_steps",
+        "force_use_ref_model",
+        "ref_adapter_name",
+        "ref_model_init_kwargs",
+        "sync_ref_model",
+        "train_sampling_strategy",
+        "use_cache",
+        "use_cpu",
+        "use_liger_loss",
+        "use_logits_to_keep",
+        "use_mps_device",
+        "use_num_logits_to_keep",
+    }
+)
+"""Arguments that change time or memory in a way that is not read. [text]
+
+Source: transformers 5.23.0 training_args.py, trl 1.16.0 sft_config.py."""
+ACCELERATOR = frozenset(
+    {
+        "dispatch_batches",
+        "even_batches",
+        "gradient_accumulation_kwargs",
+        "non_blocking",
+        "use_configured_state",
+        "use_seedable_sampler",
+    }
+)
+"""Keys of accelerator_config that are read, or change no layout, time or memory. [text]
+
+Source: transformers 5.23.0 trainer_pt_utils.py, AcceleratorConfig."""
+LOSSES = frozenset(
+    {"aot", "aot_pair", "aot_unpaired", "apo_down", "apo_zero", "bco_pair", "discopop"}
+    | {"exo_pair", "hinge", "ipo", "kto_pair", "nca_pair", "robust", "sft"}
+    | {"sigmoid", "sigmoid_norm", "sppo_hard"}
+    | {"chunked_nll", "nll"}
+)
+"""Losses of DPO, which differ in formulas on the same log-probabilities, and of SFT
+that are priced. [text]
+
+Source: trl 1.16.0 dpo_config.py and sft_config.py; 0.8 to 0.24 for older names."""
+NAMES_ONLY = frozenset(
+    {
+        "base_model",
+        "model_name_or_path",
+        "model_revision",
+        "model_id",
+        "tokenizer_name",
+        "tokenizer_name_or_path",
+        "trust_remote_code",
+        "use_fast_tokenizer",
+        "cache_dir",
+        "config_name",
+        "chat_template",
+        "config",
+        "dataset_name",
+        "dataset_config",
+        "dataset_config_name",
+        "dataset_mixer",
+        "dataset_splits",
+        "dataset_train_split",
+        "dataset_test_split",
+        "checkpoints",
+        "data",
+        "data_path",
+        "model",
+        "steps",
+        "train_file",
+        "validation_file",
+        "preprocessing_num_workers",
+        "lora_task_type",
+        "model_code_revision",
+    }
+)
+"""Options of scripts that name models and data, and cost nothing. [text]"""
+STARTERS = frozenset(
+    {
+        "accelerate_config",
+        "config_file",
+        "hostfile",
+        "include",
+        "exclude",
+        "launcher",
+        "local_rank",
+        "log_dir",
+        "machine_rank",
+        "main_process_ip",
+        "main_process_port",
+        "main_training_function",
+        "master_addr",
+        "master_port",
+        "max_restarts",
+        "module",
+        "multi_gpu",
+        "nnodes",
+        "node_rank",
+        "no_local_rank",
+        "no_ssh",
+        "no_python",
+        "nproc_per_node",
+        "num_gpus",
+        "num_machines",
+        "num_nodes",
+        "num_processes",
+        "rdzv_backend",
+        "rdzv_conf",
+        "rdzv_endpoint",
+        "rdzv_id",
+        "role",
+        "same_network",
+        "standalone",
+        "tee",
+        "use_deepspeed",
+        "use_fsdp",
+    }
+)
+"""Options of torchrun and of the launchers of DeepSpeed and accelerate. [text]"""
+FILES = frozenset({"accelerate_config", "config_file"})
+"""Options that name a file of accelerate's. [text]"""
+RANKS = frozenset(
+    {"num_gpus", "nproc_per_node", "num_processes", "num_nodes", "nnodes"}
+)
+"""Options that count ranks or nodes, which a user says beside the files. [text]"""
+
+
 class Keys(BaseModel):
     """Every key by the class that reads it.
 

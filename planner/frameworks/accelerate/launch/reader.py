@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from planner.errors import BadInputError, did_you_mean
@@ -16,15 +17,19 @@ from planner.frameworks.accelerate.launch.files import (
     whole,
 )
 from planner.frameworks.accelerate.launch.fsdp import copies
-from planner.frameworks.accelerate.launch.known import PREFIXES, unknown_keys
+from planner.frameworks.accelerate.launch.known import (
+    LENGTHS,
+    PREFIXES,
+    unknown_keys,
+)
 from planner.frameworks.accelerate.launch.targets import targets_of
 from planner.frameworks.accelerate.launch.trainer import (
-    LENGTHS,
     adapters_of,
     by_trl,
     ignored,
     refuse_quantised,
     told,
+    with_num_steps,
 )
 from planner.frameworks.accelerate.liger import (
     FUSED_LOSS,
@@ -75,8 +80,13 @@ PRICED = {
     ("fsdp_config", "auto_wrap_policy"): ("TRANSFORMER_BASED_WRAP",),
     ("fsdp_config", "backward_prefetch"): ("BACKWARD_PRE",),
     ("dynamo_config", "backend"): ("NO",),
+    ("fp8_config", "backend"): ("AO", "TE"),
+    ("fp8_config", "enable_fsdp_float8_all_gather"): ("FALSE",),
+    ("fsdp_config", "xla"): ("FALSE",),
 }
-"""Values that are priced of keys of accelerate.yaml whose others are not. [text]"""
+"""Values that are priced of keys of accelerate.yaml whose others are not. [text]
+
+Trainer's fsdp_config has the same keys."""
 
 
 def reads(files: Mapping[str, str]) -> bool:
@@ -129,6 +139,7 @@ def reading_of(its: Found, target: str) -> Reading:
     Raises:
         BadInputError: A value is wrong.
     """
+    its = replace(its, training=with_num_steps(its.training, its.name))
     layout = degrees(its)
     gpus = whole(its.places, "num_processes", its.name, 0, least=0) or None
     return Reading(
@@ -321,7 +332,10 @@ def _unknown(its: Found) -> Iterator[Unknown]:
     yield from told(its.training, its.options)
     yield from judged(its.zero)
     for (name, key), priced in PRICED.items():
-        value = block(its.places, name, PREFIXES[name]).get(key)
+        both = (
+            block(each, name, PREFIXES[name]) for each in (its.training, its.places)
+        )
+        value = next((given[key] for given in both if key in given), None)
         if value is not None and str(value).upper() not in priced:
             yield Unknown(f"{name}.{PREFIXES[name]}{key}", value, CHANGES)
     fsdp = its.training.get("fsdp_config")

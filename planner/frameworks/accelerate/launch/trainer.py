@@ -6,187 +6,26 @@ from typing import Any
 
 from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.known import (
+    ACCELERATOR,
+    FILES,
+    LOSSES,
+    NAMES_ONLY,
+    OF_SCRIPTS,
+    RANKS,
+    READ,
+    STARTERS,
+    UNPRICED,
     earlier,
     trainer_arguments,
     unknown_arguments,
 )
 from planner.frameworks.accelerate.switches import true
+from planner.frameworks.accelerate.together import refuse_together
 from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.shell.runs import launch_of
 from planner.launch.shell.settings import scalar
 from planner.launch.shell.values import fill_words, refuse_unset, unset
 from planner.launch.unknown import CHANGES, Unknown, absent
-
-LENGTHS = ("max_length", "max_seq_length", "model_max_length", "cutoff_len")
-"""Names of the sequence length. [text]"""
-ADAPTERS = frozenset(
-    {
-        "use_peft",
-        "lora_r",
-        "lora_alpha",
-        "lora_dropout",
-        "lora_target_modules",
-        "lora_modules_to_save",
-        "load_in_4bit",
-        "load_in_8bit",
-        "bnb_4bit_quant_type",
-        "use_bnb_nested_quant",
-        "use_dora",
-        "use_rslora",
-    }
-)
-"""Options of TRL's scripts that adapters and frozen weights are read from. [text]
-
-Source: trl/trainer/model_config.py, ModelConfig."""
-OF_SCRIPTS = frozenset({"attn_implementation", *ADAPTERS, *LENGTHS})
-"""Options of TRL's and transformers' own scripts that are read. [text]"""
-READ = frozenset(
-    {
-        "per_device_train_batch_size",
-        "gradient_accumulation_steps",
-        "bf16",
-        "fp16",
-        "tf32",
-        "optim",
-        "optim_args",
-        "gradient_checkpointing",
-        "activation_checkpointing",
-        "activation_offloading",
-        "fsdp",
-        "fsdp_config",
-        "deepspeed",
-        "use_liger_kernel",
-        "liger_kernel_config",
-        "accelerator_config",
-        "packing",
-        "packing_strategy",
-        "loss_type",
-        "pad_to_multiple_of",
-        "precompute_ref_log_probs",
-        *OF_SCRIPTS,
-    }
-)
-"""Arguments that a layout, a training block or a stack is read from. [text]"""
-UNPRICED = frozenset(
-    {
-        "auto_find_batch_size",
-        "ddp_bucket_cap_mb",
-        "ddp_find_unused_parameters",
-        "ddp_static_graph",
-        "group_by_length",
-        "model_init_kwargs",
-        "neftune_noise_alpha",
-        "optim_target_modules",
-        "padding_free",
-        "parallelism_config",
-        "torch_compile",
-        "torch_compile_backend",
-        "torch_compile_mode",
-        "torch_empty_cache_steps",
-        "force_use_ref_model",
-        "ref_adapter_name",
-        "ref_model_init_kwargs",
-        "sync_ref_model",
-        "train_sampling_strategy",
-        "use_cpu",
-        "use_liger_loss",
-    }
-)
-"""Arguments that change time or memory in a way that is not read. [text]
-
-Source: transformers 5.23.0 training_args.py, trl 1.16.0 sft_config.py."""
-LOSSES = frozenset(
-    {"aot", "aot_pair", "aot_unpaired", "apo_down", "apo_zero", "bco_pair", "discopop"}
-    | {"exo_pair", "hinge", "ipo", "kto_pair", "nca_pair", "robust", "sft"}
-    | {"sigmoid", "sigmoid_norm", "sppo_hard"}
-    | {"chunked_nll", "nll"}
-)
-"""Losses of DPO, which differ in formulas on the same log-probabilities, and of SFT
-that are priced. [text]
-
-Source: trl 1.16.0 dpo_config.py and sft_config.py; 0.8 to 0.24 for older names."""
-NAMES_ONLY = frozenset(
-    {
-        "base_model",
-        "model_name_or_path",
-        "model_revision",
-        "model_id",
-        "tokenizer_name",
-        "tokenizer_name_or_path",
-        "trust_remote_code",
-        "use_fast_tokenizer",
-        "cache_dir",
-        "config_name",
-        "chat_template",
-        "config",
-        "dataset_name",
-        "dataset_config",
-        "dataset_config_name",
-        "dataset_mixer",
-        "dataset_splits",
-        "dataset_train_split",
-        "dataset_test_split",
-        "checkpoints",
-        "data",
-        "data_path",
-        "model",
-        "steps",
-        "train_file",
-        "validation_file",
-        "preprocessing_num_workers",
-        "lora_task_type",
-        "model_code_revision",
-    }
-)
-"""Options of scripts that name models and data, and cost nothing. [text]"""
-STARTERS = frozenset(
-    {
-        "accelerate_config",
-        "config_file",
-        "hostfile",
-        "include",
-        "exclude",
-        "launcher",
-        "local_rank",
-        "log_dir",
-        "machine_rank",
-        "main_process_ip",
-        "main_process_port",
-        "main_training_function",
-        "master_addr",
-        "master_port",
-        "max_restarts",
-        "module",
-        "multi_gpu",
-        "nnodes",
-        "node_rank",
-        "no_local_rank",
-        "no_ssh",
-        "no_python",
-        "nproc_per_node",
-        "num_gpus",
-        "num_machines",
-        "num_nodes",
-        "num_processes",
-        "rdzv_backend",
-        "rdzv_conf",
-        "rdzv_endpoint",
-        "rdzv_id",
-        "role",
-        "same_network",
-        "standalone",
-        "tee",
-        "use_deepspeed",
-        "use_fsdp",
-    }
-)
-"""Options of torchrun and of the launchers of DeepSpeed and accelerate. [text]"""
-FILES = frozenset({"accelerate_config", "config_file"})
-"""Options that name a file of accelerate's. [text]"""
-RANKS = frozenset(
-    {"num_gpus", "nproc_per_node", "num_processes", "num_nodes", "nnodes"}
-)
-"""Options that count ranks or nodes, which a user says beside the files. [text]"""
 
 
 @dataclass(frozen=True)
@@ -282,6 +121,9 @@ def told(given: Mapping[str, Any], options: Options) -> Iterator[Unknown]:
     for name in sorted(UNPRICED & given.keys()):
         if given[name] not in (None, False, 0, "no", "", "random"):
             yield Unknown(name, given[name], CHANGES)
+    yield from _of_accelerator(given.get("accelerator_config"))
+    if given.get("ddp_backend") not in (None, "nccl"):
+        yield Unknown("ddp_backend", given["ddp_backend"], CHANGES)
     losses = given.get("loss_type") or "nll"
     for loss in losses if isinstance(losses, list) else [losses]:
         if loss not in LOSSES:
@@ -290,6 +132,48 @@ def told(given: Mapping[str, Any], options: Options) -> Iterator[Unknown]:
         if name not in OF_SCRIPTS | UNPRICED | NAMES_ONLY:
             yield Unknown(name, why="no argument of Trainer, SFTTrainer or DPOTrainer")
     yield from _of_scripts(options)
+
+
+def _of_accelerator(given: object) -> Iterator[Unknown]:
+    """Keys of accelerator_config that are not read, or its file."""
+    if isinstance(given, str) and given:
+        yield absent("accelerator_config", given)
+    for name, value in given.items() if isinstance(given, Mapping) else ():
+        if name not in ACCELERATOR and value not in (None, False):
+            yield Unknown(f"accelerator_config.{name}", value, CHANGES)
+
+
+def with_num_steps(given: Mapping[str, Any], file: str) -> Mapping[str, Any]:
+    """Arguments with the accumulation that accelerator_config asks for.
+
+    Args:
+        given: Arguments by name. [-]
+        file: File for the message. [text]
+
+    Returns:
+        Arguments. [-]
+
+    Raises:
+        BadInputError: Two settings say the accumulation.
+
+    References:
+        transformers 5.23.0 trainer.py, create_accelerator_and_postprocess.
+    """
+    its = given.get("accelerator_config")
+    kwargs = its.get("gradient_accumulation_kwargs") if isinstance(its, Mapping) else {}
+    steps = kwargs.get("num_steps") if isinstance(kwargs, Mapping) else None
+    if steps is None:
+        return given
+    name = "gradient_accumulation_steps"
+    if given.get(name, 1) not in (1, "1"):
+        raise BadInputError(
+            f"is said beside {name}",
+            file=file,
+            field="num_steps",
+            value=steps,
+            allowed="one of the two",
+        )
+    return {**given, name: steps}
 
 
 def _of_scripts(options: Options) -> Iterator[Unknown]:
@@ -399,8 +283,10 @@ def refuse_quantised(given: Mapping[str, Any], file: str) -> None:
         file: File for the message. [text]
 
     Raises:
-        BadInputError: Weights are quantised, and no adapter is asked for.
+        BadInputError: Weights are quantised, and no adapter is asked for; or in two
+            formats, which trl/trainer/model_config.py refuses too.
     """
+    refuse_together(given, (("load_in_8bit", "load_in_4bit"),), file)
     for name in ("load_in_4bit", "load_in_8bit"):
         if true(given, name) and not true(given, "use_peft"):
             raise BadInputError(

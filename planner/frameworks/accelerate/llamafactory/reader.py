@@ -6,15 +6,26 @@ from dataclasses import replace
 from typing import Any
 
 from planner.errors import BadInputError
-from planner.frameworks.accelerate.launch.files import Found, found, parsed, whole
+from planner.frameworks.accelerate.launch.files import (
+    Found,
+    block,
+    found,
+    parsed,
+    whole,
+)
+from planner.frameworks.accelerate.launch.known import (
+    READ as OF_TRAINER,
+)
 from planner.frameworks.accelerate.launch.known import (
     earlier,
     keys,
     under_todays_names,
 )
 from planner.frameworks.accelerate.launch.reader import reading_of
-from planner.frameworks.accelerate.launch.trainer import READ as OF_TRAINER
 from planner.frameworks.accelerate.llamafactory import projected
+from planner.frameworks.accelerate.llamafactory.contradictions import (
+    refuse_contradictions,
+)
 from planner.frameworks.accelerate.llamafactory.known import (
     arguments,
     unknown_arguments,
@@ -54,6 +65,7 @@ READ = (
         "pref_loss",
         "quantization_method",
         "quantization_type",
+        "ray_num_workers",
         "stage",
         "use_dora",
         "use_reentrant_gc",
@@ -65,7 +77,11 @@ UNPRICED = frozenset(
     {
         "enable_liger_kernel",
         "fp8",
+        "freeze_language_model",
         "mixture_of_depths",
+        "quantization_device_map",
+        "ref_model_adapters",
+        "ref_model_quantization_bit",
         "resize_vocab",
         "rope_scaling",
         "shift_attn",
@@ -74,6 +90,8 @@ UNPRICED = frozenset(
         "use_asft_loss",
         "use_adam_mini",
         "use_badam",
+        "use_dft_loss",
+        "use_eaft_loss",
         "use_hyper_parallel",
         "use_kt",
         "use_llama_pro",
@@ -133,6 +151,8 @@ def read(files: Mapping[str, str]) -> Reading:
     given = DEFAULTS | {OLDER.get(key, key): value for key, value in own.items()}
     rest = {n: text for n, text in files.items() if n != name}
     others = found(rest, command.launcher)
+    zero = whole(block(others.zero, "zero_optimization"), "stage", name, 0, least=0)
+    refuse_contradictions(given, zero, name)
     reading = reading_of(_translated(given, others, name), "llamafactory")
     return replace(
         reading,
@@ -142,6 +162,7 @@ def read(files: Mapping[str, str]) -> Reading:
             **_projects(given, name),
         },
         named=str(given.get("model_name_or_path", "")),
+        gpus=whole(given, "ray_num_workers", name, 0, least=0) or reading.gpus,
         ignored=(*reading.ignored, *_ignored(given)),
         unknown=(
             *reading.unknown,
@@ -287,6 +308,12 @@ def _unknown(given: Mapping[str, Any]) -> Iterator[Unknown]:
         if given[name] not in (None, False):
             yield Unknown(name, given[name], CHANGES)
     yield from _of_stage(given)
+    if given.get("adapter_name_or_path") and not true(given, "create_new_adapter"):
+        why = "says rank and layers of adapters in a folder that is not read"
+        yield Unknown("adapter_name_or_path", given["adapter_name_or_path"], why)
+    for name in ("freeze_vision_tower", "freeze_multi_modal_projector"):
+        if given.get(name) in (False, "false"):
+            yield Unknown(name, "false", CHANGES)
     for name, known in (
         ("flash_attn", ("auto", *ATTENTIONS)),
         ("finetuning_type", ("full", "lora")),

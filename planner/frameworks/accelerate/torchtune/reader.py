@@ -15,6 +15,9 @@ from planner.frameworks.accelerate.launch.files import (
 )
 from planner.frameworks.accelerate.stack import BF16_STACK
 from planner.frameworks.accelerate.switches import true
+from planner.frameworks.accelerate.torchtune.contradictions import (
+    refuse_contradictions,
+)
 from planner.frameworks.accelerate.torchtune.lacks import MLP, OPTIMIZERS, VERSION
 from planner.frameworks.accelerate.torchtune.words import (
     FUSED,
@@ -94,6 +97,7 @@ def read(files: Mapping[str, str]) -> Reading:
     said = command.given.items()
     own = changed(own, {_spelled(own, name, value): value for name, value in said})
     its = _Files(own, name, _recipe_of(files), others.model)
+    refuse_contradictions(own, name)
     layout = _layout(its)
     return Reading(
         target="torchtune",
@@ -182,9 +186,26 @@ def _training(its: _Files) -> dict[str, Any]:
         given["seq_len"] = whole(tokenizer, "max_seq_len", its.name)
     if true(its.given, "optimizer_in_bwd"):
         given["optimizer_in_backward"] = True
-    packs = true(block(its.given, "dataset"), "packed")
-    given["padding"] = "packed" if packs else "longest"
+    given["padding"] = "packed" if _packs(its) else "longest"
     return given | _adapters(its)
+
+
+def _packs(its: _Files) -> bool:
+    """Tell if the texts of a row are packed, of one dataset or of a list alike.
+
+    Source: torchtune 0.6.1 datasets/_concat.py takes packed datasets alone, or others.
+    """
+    given = its.given.get("dataset")
+    every = given if isinstance(given, list) else [given]
+    packs = {isinstance(one, Mapping) and true(one, "packed") for one in every}
+    if len(packs) > 1:
+        raise BadInputError(
+            "is a list of packed datasets and of others",
+            file=its.name,
+            field="dataset",
+            allowed="packed: true for all, or for none",
+        )
+    return packs == {True}
 
 
 def _optimizer(given: Mapping[str, Any]) -> str:
@@ -256,9 +277,16 @@ def _unknown(its: _Files) -> Iterator[Unknown]:
     loss = _loss(given).rpartition(".")[2]
     if loss not in WHOLE_LOSSES:
         yield Unknown("loss", loss, CHANGES)
-    for key in ("use_dora", "apply_lora_to_output"):
-        if true(block(given, "model"), key):
-            yield Unknown(f"model.{key}", "true", CHANGES)
+    yield from _otherwise(given)
     if not _says_recipe(its):
         why = "is named by no file: one rank has one of its own, several shard"
         yield Unknown("recipe", why=why, ranks=True)
+
+
+def _otherwise(given: Mapping[str, Any]) -> Iterator[Unknown]:
+    """Settings with a value that is not priced."""
+    if given.get("device") not in (None, "cuda"):
+        yield Unknown("device", given["device"], NOT_PRICED)
+    for key in ("use_dora", "apply_lora_to_output"):
+        if true(block(given, "model"), key):
+            yield Unknown(f"model.{key}", "true", CHANGES)

@@ -9,8 +9,10 @@ import yaml
 from hardware.reading.documents import DocumentError, plain_json
 from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
-from planner.frameworks.accelerate.launch.trainer import (
+from planner.frameworks.accelerate.launch.known import (
     LENGTHS,
+)
+from planner.frameworks.accelerate.launch.trainer import (
     ignored,
     options_of,
     told,

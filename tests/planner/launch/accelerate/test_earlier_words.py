@@ -3,8 +3,12 @@
 import pytest
 
 from planner.errors import BadInputError
-from planner.frameworks.accelerate.launch.known import earlier, keys
-from planner.frameworks.accelerate.launch.trainer import READ, UNPRICED
+from planner.frameworks.accelerate.launch.known import (
+    READ,
+    UNPRICED,
+    earlier,
+    keys,
+)
 from planner.launch.importing import read_texts
 
 TRL = """model_name_or_path: Qwen/Qwen2.5-7B

@@ -251,11 +251,11 @@ def test_a_public_file_is_read() -> None:
 
 
 def test_what_changes_the_price_and_is_not_read_is_told() -> None:
-    more = "use_unsloth: true\nuse_badam: true\nlora_r: 8\nshift_attn: false\n"
+    more = "use_unsloth: true\nuse_adam_mini: true\nlora_r: 8\nshift_attn: false\n"
     text = PUBLIC.replace("bnb  #", "hqq  #")
     text += more
     told = " ".join(map(str, read({"a.yaml": text}).unknown))
-    for name in ("use_unsloth", "use_badam", "lora_r", "method hqq"):
+    for name in ("use_unsloth", "use_adam_mini", "lora_r", "method hqq"):
         assert name in told
     assert "shift_attn" not in told
 
