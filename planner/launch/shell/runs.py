@@ -7,14 +7,8 @@ from dataclasses import dataclass, field
 
 from planner.errors import BadInputError
 from planner.launch.shell.bash.execute import run
-from planner.launch.shell.bash.flow import (
-    BreakError,
-    ContinueError,
-    ExitError,
-    ReturnError,
-)
 from planner.launch.shell.bash.parse import first_error, tree_of
-from planner.launch.shell.bash.programs import begun
+from planner.launch.shell.bash.programs import run_out
 from planner.launch.shell.bash.state import Choices, Command, Doubt, Record, Shell
 from planner.launch.shell.launchers import NONE, certainty
 from planner.launch.shell.tasks import (
@@ -241,9 +235,7 @@ def _run(name: str, record: Record) -> Shell:
     while str(len(shell.words) + 1) in record.given:
         shell.words.append(record.given[str(len(shell.words) + 1)])
     try:
-        begun(shell, record.files[name])
-    except (ExitError, ReturnError, BreakError, ContinueError):
-        return shell
+        run_out(shell, record.files[name])
     except RecursionError as error:
         raise BadInputError("is nested too deeply to follow", file=name) from error
     return shell

@@ -10,6 +10,8 @@ QUOTED, LOOSE, END = "\ue000", "\ue001", "\ue002"
 """Marks around an unknown part: one word, any number of words, its end. [text]"""
 PART = re.compile(f"[{QUOTED}{LOOSE}]([^{END}]*){END}")
 """An unknown part, and its source as a script writes it. [text]"""
+HOST = "$(host "
+"""Start of the source of a host's name, which is one word. [text]"""
 _COMMAND = re.compile(r"\$\((?!\()|`")
 _NAME = re.compile(r"\$\{?[#!]?(\w+)")
 

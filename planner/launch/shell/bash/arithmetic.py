@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import NoReturn
 
-from planner.launch.shell.bash.state import Shell
+from planner.launch.shell.bash.state import FAILED, ExitError, Shell
 from planner.launch.shell.values import PART, known, plain
 
 _TOKEN = re.compile(
@@ -244,10 +244,13 @@ class _Reader:
 
     def _variable(self, token: re.Match[str]) -> Number:
         name = token["name"]
-        value = self.shell.value(name) or ""
+        given = self.shell.value(name)
+        if given is None and "nounset" in self.shell.options and not self.asleep:
+            raise ExitError(FAILED)
+        value = given or ""
         if isinstance(value, dict) or token["index"]:
             index = token["index"][1:-1] if token["index"] else "0"
-            array = self.shell.array(name)
+            array = self.shell.counted(name)
             if array is None:
                 return None
             value = array.get(str(self._inner(index)), "")

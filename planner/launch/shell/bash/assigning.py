@@ -8,9 +8,11 @@ from planner.launch.shell.bash.arithmetic import computed
 from planner.launch.shell.bash.parse import text_of
 from planner.launch.shell.bash.state import Array, Shell, Value
 from planner.launch.shell.bash.words import fields, single
-from planner.launch.shell.values import known
+from planner.launch.shell.values import known, loose, plain
 
-_ELEMENT = re.compile(r"\[([^]]*)\]\+?=")
+_ELEMENT = re.compile(r"\[([^]]*)\](\+?)=(.*)", re.DOTALL)
+_FLAGS = frozenset("aAfgiprtx")
+"""Options of declarations that are followed. [text]"""
 
 
 def assign(shell: Shell, node: Node) -> str:
@@ -60,26 +62,31 @@ def _longer(shell: Shell, name: str, text: str) -> Value:
     return (before or "") + text
 
 
-def _array(shell: Shell, name: str, node: Node, *, more: bool) -> Value:
+def _array(shell: Shell, name: str, node: Node, *, more: bool) -> Array:
     """Array of the words in brackets."""
     found: Array = {}
     if more:
         before = shell.array(name)
         if before is None:
-            return shell.unsaid(f"${{{name}}}")
+            return {"0": loose(shell.unsaid(f"${{{name}}}"))}
         found = dict(before)
+    at = _next(found)
     for each in node.named_children:
         if each.type == "comment":
             continue
-        element = _ELEMENT.match(text_of(each))
+        own = text_of(each).startswith("[")
+        element = _ELEMENT.fullmatch(single(each, shell)) if own else None
+        if element is None and name in shell.maps:
+            shell.refuse(text_of(each), "is an element of a map without [...]=")
         if element:
-            key = _index(shell, name, element[1])
-            rest = fields([each], shell)[0]
-            found[key] = rest.partition("=")[2]
+            key = _key(shell, name, element[1])
+            found[key] = (found.get(key, "") if element[2] else "") + element[3]
+            at = int(key) + 1 if name not in shell.maps else 0
             continue
         for word in fields([each], shell):
-            found[str(_next(found))] = word
-    return found
+            found[str(at)] = word
+            at += 1
+    return _ordered(shell, name, found)
 
 
 def _next(array: Array) -> int:
@@ -87,28 +94,51 @@ def _next(array: Array) -> int:
     return max((int(key) for key in array if key.isdigit()), default=-1) + 1
 
 
-def _index(shell: Shell, name: str, source: str) -> str:
+def _ordered(shell: Shell, name: str, array: Array) -> Array:
+    """Elements in the order of their indices; those of a map have none."""
+    if name in shell.maps:
+        return array
+    return dict(sorted(array.items(), key=lambda item: int(item[0])))
+
+
+def element_key(shell: Shell, name: str, source: str) -> str:
+    """Index that an element has: any text in a map, else a whole number.
+
+    Args:
+        shell: State of the shell. [-]
+        name: Name of the array. [text]
+        source: What stands in the brackets, with `$` expanded. [text]
+
+    Returns:
+        The index. [text]
+
+    Raises:
+        BadInputError: The index is unknown, or no index.
+    """
     if name in shell.maps:
         return source.strip("'\"")
     value = computed(source, shell)
-    if not known(value):
-        shell.refuse(f"{name}[{source}]", "has an index that no file sets")
+    if value.startswith("-"):
+        array = (shell.array(name) if name in shell.settled() else {}) or {}
+        value = str(_next(array) + int(value))
+    if not value.isdigit():
+        shell.refuse(f"{name}[{plain(source)}]", "has an index that no file sets")
     return value
+
+
+def _key(shell: Shell, name: str, source: str) -> str:
+    if not known(source):
+        shell.refuse(f"{name}[{plain(source)}]", "has an index that no file sets")
+    return element_key(shell, name, source)
 
 
 def _element(shell: Shell, name: str, target: Node, text: str, *, more: bool) -> None:
     index = target.child_by_field_name("index")
     assert index is not None
-    source = single(index, shell)
-    if not known(source):
-        shell.refuse(text_of(target), "has an index that no file sets")
-    key = source if name in shell.maps else _index(shell, name, source)
+    key = _key(shell, name, single(index, shell))
     array = (shell.array(name) if name in shell.settled() else {}) or {}
     text = array.get(key, "") + text if more else text
-    kept = {**array, key: text}
-    if name not in shell.maps:
-        kept = dict(sorted(kept.items(), key=lambda item: int(item[0])))
-    shell.assign(name, kept)
+    shell.assign(name, _ordered(shell, name, {**array, key: text}))
 
 
 def declare(shell: Shell, node: Node) -> None:
@@ -129,10 +159,16 @@ def declare(shell: Shell, node: Node) -> None:
                 flags += word[1:]
             else:
                 names.append(word)
+    if set(flags) - _FLAGS - ({"n"} if kind == "export" else set()):
+        shell.refuse(text_of(node), "has an option that is not followed")
+    if "p" in flags and shell.out is not None:
+        shell.out.append(shell.unsaid(f"$({text_of(node)})"))
+    if "f" in flags and kind == "export":
+        shell.exported |= {
+            f"{each if isinstance(each, str) else text_of(each)}()" for each in names
+        }
     if "f" in flags or "p" in flags:
         return
-    if "n" in flags and kind != "export":
-        shell.refuse(text_of(node), "declares another name, which is not followed")
     for each in names:
         _declared(shell, kind, flags, each)
 
@@ -159,7 +195,9 @@ def _declared(shell: Shell, kind: str, flags: str, each: Node | str) -> None:
         shell.assign(name, computed(str(value), shell) if whole else value)
     if kind == "readonly" or "r" in flags:
         shell.fixed.add(name)
-    if kind == "export" or "x" in flags:
+    if kind == "export" and "n" in flags:
+        shell.exported.discard(name)
+    elif kind == "export" or "x" in flags:
         shell.exported.add(name)
 
 
@@ -171,6 +209,10 @@ def _given(shell: Shell, name: str, each: Node | str) -> Value | None:
         return value if equals else None
     if each.type != "variable_assignment":
         return None
-    inner = shell.child()
-    assign(inner, each)
-    return inner.value(name)
+    its = shell.value(name)
+    shell.scopes.append({name: dict(its) if isinstance(its, dict) else its})
+    try:
+        assign(shell, each)
+        return shell.value(name)
+    finally:
+        shell.scopes.pop()

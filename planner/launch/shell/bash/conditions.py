@@ -7,9 +7,9 @@ from tree_sitter import Node
 
 from planner.launch.shell.bash.arithmetic import computed
 from planner.launch.shell.bash.parse import text_of
-from planner.launch.shell.bash.patterns import escaped, fits, is_extended
-from planner.launch.shell.bash.state import Shell
-from planner.launch.shell.bash.words import fields, pattern, single
+from planner.launch.shell.bash.patterns import escaped, fits, is_extended, pythonic
+from planner.launch.shell.bash.state import Array, Shell
+from planner.launch.shell.bash.words import expression_of, fields, pattern, single
 from planner.launch.shell.values import PART, known, plain
 
 _NUMBERS: dict[str, Callable[[int, int], bool]] = {
@@ -20,6 +20,7 @@ _NUMBERS: dict[str, Callable[[int, int], bool]] = {
     "-gt": lambda a, b: a > b,
     "-ge": lambda a, b: a >= b,
 }
+_NO_POSIX = re.compile(r"(?<!\\)(?:\\\\)*\\[a-zA-Z0-9]|\(\?|[*+?}][*+?]")
 _EQUAL = ("=", "==", "!=")
 _TWO = (*_EQUAL, "=~", "<", ">", "\\<", "\\>", *_NUMBERS, "-nt", "-ot", "-ef")
 _SIGNS = frozenset({"&&", "||", "!", "(", ")", *_TWO, "-a", "-o"})
@@ -155,6 +156,8 @@ class _Double:
         if sign in _NUMBERS:
             numbers = [computed(t, shell) for t in (text, single(right, shell))]
             return _pair(numbers[0], sign, numbers[1], shell)
+        if sign == "=~":
+            return _pair(text, sign, expression_of(right, shell), shell)
         other = pattern(right, shell)
         if sign in _EQUAL and not other.startswith("~"):
             return _pair(text, sign, other, shell)
@@ -172,7 +175,8 @@ def _alone(sign: str, word: str, shell: Shell) -> bool:
         return there == (sign == "-n")
     if sign == "-v" and known(word):
         if word in shell.settled():
-            return shell.value(word) is not None
+            value = shell.value(word)
+            return ("0" in value) if isinstance(value, dict) else value is not None
         return shell.choose(f"-v ${{{word}}}")
     return shell.choose(f"{sign} {plain(word)}")
 
@@ -191,15 +195,25 @@ def _pair(left: str, sign: str, right: str, shell: Shell) -> bool:
         return _searched(left, right, shell)
     if sign.removeprefix("\\") in ("<", ">"):
         bare = right.replace("\\", "")
+        if not re.fullmatch(r"[0-9a-z]*", left + bare):
+            shell.refuse(f"{left} {sign} {bare}", "compares as the machine's language")
         return left < bare if sign.endswith("<") else left > bare
     return shell.choose(f"{left} {sign} {right}")
 
 
 def _searched(text: str, expression: str, shell: Shell) -> bool:
+    """Tell if a text has an expression's match, whose groups are kept."""
+    if _NO_POSIX.search(expression):
+        shell.refuse(expression, "is a regular expression that is not followed")
     try:
-        return re.search(expression, text) is not None
+        found = re.search(pythonic(expression), text)
     except re.error:
         shell.refuse(expression, "is a regular expression that is not followed")
+    groups = [found[0], *found.groups("")] if found else []
+    its: Array = {str(at): group for at, group in enumerate(groups)}
+    longest = found and "|" in expression
+    shell.assign("BASH_REMATCH", shell.unsaid("$(match)") if longest else its)
+    return found is not None
 
 
 def matches(text: str, glob: str, shell: Shell) -> bool:

@@ -7,19 +7,21 @@ from tree_sitter import Node
 
 from planner.launch.shell.bash.arithmetic import computed
 from planner.launch.shell.bash.assigning import assign, declare
-from planner.launch.shell.bash.builtins import BUILTINS
+from planner.launch.shell.bash.commands.dispatch import dispatch
+from planner.launch.shell.bash.commands.table import BUILTINS
 from planner.launch.shell.bash.conditions import holds, matches
-from planner.launch.shell.bash.flow import (
+from planner.launch.shell.bash.loops import loop_over, loop_while
+from planner.launch.shell.bash.parse import text_of
+from planner.launch.shell.bash.programs import begun
+from planner.launch.shell.bash.redirects import redirected
+from planner.launch.shell.bash.state import (
+    FAILED,
     BreakError,
     ContinueError,
     ExitError,
     ReturnError,
+    Shell,
 )
-from planner.launch.shell.bash.loops import loop_over, loop_while
-from planner.launch.shell.bash.parse import text_of
-from planner.launch.shell.bash.programs import started
-from planner.launch.shell.bash.redirects import redirected
-from planner.launch.shell.bash.state import Shell
 from planner.launch.shell.bash.words import Span, fields, pattern, quoted, single
 from planner.launch.shell.values import known, plain
 
@@ -96,7 +98,7 @@ def _subshell(shell: Shell, node: Node) -> None:
 
 def _checked(shell: Shell) -> None:
     """End a script under `set -e` whose command fails."""
-    if "e" in shell.options and shell.status and not shell.testing:
+    if "errexit" in shell.options and shell.status and not shell.testing:
         raise ExitError(shell.status)
 
 
@@ -125,16 +127,18 @@ def _negated(shell: Shell, node: Node) -> None:
 def _pipeline(shell: Shell, node: Node) -> None:
     """Run the parts of a pipeline in shells of their own; the last one gives status."""
     stages = [child for child in node.named_children if child.type not in _SKIPPED]
-    lines = shell.lines
+    lines, ended = shell.lines, list[Shell]()
     for stage in stages[:-1]:
         out = list[str]()
-        _apart(shell, stage, out=out, lines=lines, testing=shell.testing + 1)
+        ended.append(_apart(shell, stage, out=out, lines=lines))
         text = "".join(out)
         lines = text.splitlines() if known(text) else None
-    last = _apart(shell, stages[-1], lines=lines, testing=shell.testing + 1)
+    ended.append(_apart(shell, stages[-1], lines=lines))
+    piped = ended if "pipefail" in shell.options else ended[-1:]
+    last = next((its for its in reversed(piped) if its.status != 0), ended[-1])
     shell.status, shell.doubt = last.status, last.doubt
-    if "pipefail" in shell.options and shell.status == 0:
-        shell.fail(node)
+    if last.status is None and any(its.status for its in piped):
+        shell.status = FAILED
     _checked(shell)
 
 
@@ -187,17 +191,22 @@ def _case(shell: Shell, node: Node) -> None:
     shell.at(node)
     value = node.child_by_field_name("value")
     text = single(value, shell) if value else ""
-    shell.status, falls = 0, False
+    falls = fitted = False
     for item in (c for c in node.children if c.type == "case_item"):
         globs = item.children_by_field_name("value")
         if not falls and not any(_fits(text, glob, shell) for glob in globs):
             continue
         close = next(i for i, c in enumerate(item.children) if c.type == ")")
-        _sequence(shell, [c for c in item.children[close + 1 :] if c.type != ";&"])
+        body = [c for c in item.children[close + 1 :] if c.type != ";&"]
+        fitted = any(c.is_named and c.type not in _SKIPPED for c in body)
+        _sequence(shell, body)
+        shell.status = shell.status if fitted else 0
         last = item.children[-1].type
         if last == ";;" or last not in (";&", ";;&"):
             return
         falls = last == ";&"
+    if not fitted:
+        shell.status = 0
 
 
 def _fits(text: str, glob: Node, shell: Shell) -> bool:
@@ -212,10 +221,18 @@ def _test(shell: Shell, node: Node) -> None:
 
 def _assignment(shell: Shell, node: Node) -> None:
     shell.at(node)
-    shell.status = 0
-    every = [node] if node.type == "variable_assignment" else node.named_children
+    _assigned(
+        shell, [node] if node.type == "variable_assignment" else node.named_children
+    )
+
+
+def _assigned(shell: Shell, every: Sequence[Node]) -> None:
+    """Assign; the status is that of a command that a value ran."""
+    shell.substituted = False
     for each in every:
         assign(shell, each)
+    if not shell.substituted:
+        shell.status = 0
     _checked(shell)
 
 
@@ -228,6 +245,7 @@ def _declaration(shell: Shell, node: Node) -> None:
 def _unset(shell: Shell, node: Node) -> None:
     shell.at(node)
     words = fields(node.named_children, shell)
+    shell.status = 0
     BUILTINS["unset"](shell, ["unset", *words], node)
 
 
@@ -236,6 +254,7 @@ def _function(shell: Shell, node: Node) -> None:
     if name is None or body is None:
         shell.refuse(text_of(node), "is no function of bash")
     shell.functions[text_of(name)] = body
+    shell.status = 0
 
 
 def _for(shell: Shell, node: Node) -> None:
@@ -294,17 +313,21 @@ def _command(shell: Shell, node: Node) -> None:
     kept = ("variable_assignment", "file_redirect", "herestring_redirect", "comment")
     its = [c for c in node.children if c.type not in kept and c.is_named]
     its = [c.named_children[0] if c.type == "command_name" else c for c in its]
-    shell.status = 0
+    if its and node.children[0] == its[0].parent and text_of(its[0]) == "time":
+        _timed(shell, node)
+        return
     lines = shell.lines
     for child in node.children:
         if child.type == "herestring_redirect":
             text = single(child.named_children[-1], shell)
             lines = text.split("\n") if known(text) else None
     own = [c for c in node.children if c.type == "variable_assignment"]
+    shell.substituted = False
     words = fields(its, shell)
     if not words:
-        for each in own:
-            assign(shell, each)
+        substituted = shell.substituted
+        if own or not substituted:
+            _assigned(shell, own)
         _checked(shell)
         return
     before, shell.lines = shell.lines, lines
@@ -315,51 +338,10 @@ def _command(shell: Shell, node: Node) -> None:
     _checked(shell)
 
 
-def dispatch(
-    shell: Shell, words: list[str], node: Node, own: Sequence[Node] = ()
-) -> None:
-    """Run the words of a command.
-
-    Args:
-        shell: State of the shell. [-]
-        words: The words. [text]
-        node: The command. [-]
-        own: Assignments before the command. [-]
-    """
-    environment = dict[str, str]()
-    if own:
-        inner = shell.child()
-        for each in own:
-            environment[assign(inner, each)] = ""
-        values = {name: inner.value(name) for name in environment}
-        environment = {n: v for n, v in values.items() if isinstance(v, str)}
-    name = words[0]
-    if name in shell.functions:
-        _call(shell, words, environment)
-    elif name in BUILTINS:
-        shell.scopes.append(dict(environment))
-        try:
-            BUILTINS[name](shell, words, node)
-        finally:
-            shell.scopes.pop()
-    else:
-        started(shell, words, node, environment)
-
-
-def _call(shell: Shell, words: list[str], environment: dict[str, str]) -> None:
-    """Run the body of a function, with its own parameters and local variables."""
-    if shell.depth > 60:
-        shell.refuse(words[0], "calls itself too often")
-    before = shell.words, shell.bound, shell.depth
-    shell.words, shell.bound, shell.depth = words[1:], True, shell.depth + 1
-    shell.scopes.append(dict(environment))
-    try:
-        run(shell, shell.functions[words[0]])
-    except ReturnError as ended:
-        shell.status = ended.status
-    finally:
-        shell.scopes.pop()
-        shell.words, shell.bound, shell.depth = before
+def _timed(shell: Shell, node: Node) -> None:
+    """Run what stands behind `time`, a word of the language."""
+    source = text_of(node)[len("time") :]
+    begun(shell, re.sub(r"\A\s+-p(?!\S)", "", source), node)
 
 
 _KINDS: dict[str, Callable[[Shell, Node], None]] = {

@@ -5,9 +5,8 @@ from collections.abc import Callable
 
 from tree_sitter import Node
 
-from planner.launch.shell.bash.flow import BreakError, ContinueError
 from planner.launch.shell.bash.parse import line_of, text_of
-from planner.launch.shell.bash.state import Shell
+from planner.launch.shell.bash.state import BreakError, ContinueError, Shell
 from planner.launch.shell.values import LOOSE, plain
 
 MOST = 1 << 12
@@ -31,7 +30,8 @@ def loop_over(shell: Shell, node: Node, name: str, words: list[str]) -> None:
     """
     body = node.child_by_field_name("body")
     assert body is not None
-    shell.status = 0
+    if not words:
+        shell.status = 0
     open_one = next((word for word in words if word.startswith(LOOSE)), None)
     if open_one is not None:
         _once(shell, node, body, f"for {name} in {plain(open_one)}")

@@ -28,24 +28,43 @@ def expression(pattern: str, *, longest: bool = True) -> str:
     star = ".*" if longest else ".*?"
     found, at = "", 0
     while at < len(pattern):
-        char, end = pattern[at], pattern.find("]", at + 2)
+        char, bracket = pattern[at], _BRACKET.match(pattern, at)
         if char == "\\" and at + 1 < len(pattern):
             found, at = found + re.escape(pattern[at + 1]), at + 2
-        elif char == "[" and end > 0:
-            inside = pattern[at + 1 : end].replace("\\", "\\\\")
-            negated = inside[0] in "!^"
-            inside = inside[1:] if negated else inside
-            inside = _CLASS.sub(lambda m: _CLASSES.get(m[1], ""), inside)
-            found += f"[{'^' if negated else ''}{inside}]"
-            at = end + 1
+        elif bracket:
+            found, at = found + _set(bracket), bracket.end()
         else:
             found += {"*": star, "?": "."}.get(char, re.escape(char))
             at += 1
     return found
 
 
-_CLASS = re.compile(r"\[:(\w+):")
-_CLASSES = {"digit": "0-9", "alpha": "a-zA-Z", "alnum": "a-zA-Z0-9", "space": r"\s"}
+def _set(bracket: re.Match[str]) -> str:
+    """Regular expression of a set of characters."""
+    inside = re.sub(r"\\(.)", r"\1", bracket["inside"])
+    inside = re.sub(r"([\\\[\]^&~|])", r"\\\1", _CLASS.sub(_characters, inside))
+    return f"[{'^' if bracket['no'] else ''}{inside}]"
+
+
+def _characters(match: re.Match[str]) -> str:
+    return _CLASSES[match[1]]
+
+
+_CLASSES = {
+    "digit": "0-9",
+    "alpha": "a-zA-Z",
+    "alnum": "a-zA-Z0-9",
+    "lower": "a-z",
+    "upper": "A-Z",
+    "xdigit": "0-9a-fA-F",
+    "space": " \t\n\r\f\v",
+    "blank": " \t",
+    "word": "a-zA-Z0-9_",
+}
+_CLASS = re.compile(rf"\[:({'|'.join(_CLASSES)}):\]")
+_BRACKET = re.compile(
+    r"\[(?P<no>[!^])?(?P<inside>\]?(?:\[:\w+:\]|\\.|[^]\\])*)\]", re.DOTALL
+)
 
 
 def fits(text: str, pattern: str) -> bool:
@@ -86,7 +105,38 @@ def replaced(text: str, sign: str, pattern: str, other: str) -> str:
         The new text. [text]
     """
     if not pattern:
-        return text
+        return {"/#": other + text, "/%": text + other}.get(sign, text)
     before, after = {"/#": (r"\A", ""), "/%": ("", r"\Z")}.get(sign, ("", ""))
     found = re.compile(f"{before}{expression(pattern)}{after}", re.DOTALL)
-    return found.sub(lambda _: other, text, count=0 if sign == "//" else 1)
+    every = sign == "//" and text
+
+    def other_or(match: re.Match[str]) -> str:
+        return other if match[0] or not every else ""
+
+    return found.sub(other_or, text, count=0 if every else 1)
+
+
+def pythonic(expression: str) -> str:
+    """Regular expression of POSIX as Python writes it; sets differ.
+
+    Args:
+        expression: The expression of `=~`. [text]
+
+    Returns:
+        The expression. [text]
+    """
+    found, at = "", 0
+    while at < len(expression):
+        bracket = _PLAIN_BRACKET.match(expression, at)
+        if expression[at] == "\\":
+            found, at = found + expression[at : at + 2], at + 2
+        elif bracket:
+            found, at = found + _set(bracket), bracket.end()
+        else:
+            found, at = found + expression[at], at + 1
+    return found
+
+
+_PLAIN_BRACKET = re.compile(
+    r"\[(?P<no>\^)?(?P<inside>\]?(?:\[:\w+:\]|[^]])*)\]", re.DOTALL
+)

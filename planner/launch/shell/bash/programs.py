@@ -5,10 +5,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tree_sitter import Node
 
-from planner.launch.shell.bash.flow import ExitError, ReturnError
+from planner.launch.shell.bash.commands.options import switched
 from planner.launch.shell.bash.parse import first_error, line_of, text_of, tree_of
-from planner.launch.shell.bash.state import Command, Shell
-from planner.launch.shell.values import known, plain
+from planner.launch.shell.bash.state import (
+    BreakError,
+    Command,
+    ContinueError,
+    ExitError,
+    ReturnError,
+    Shell,
+)
+from planner.launch.shell.values import known, loose, plain
 
 SHELLS = frozenset({"bash", "sh", "zsh", "ksh", "dash"})
 SCHEDULERS = frozenset({"srun", "mpirun", "mpiexec", "orterun", "jsrun", "sbatch"})
@@ -17,8 +24,6 @@ AROUND = SCHEDULERS | {
     "nohup",
     "time",
     "env",
-    "command",
-    "builtin",
     "stdbuf",
     "nice",
     "ionice",
@@ -71,6 +76,7 @@ STARTERS = frozenset(
     }
 )
 """Programs that start a training run. [text]"""
+_LONG = ("--login", "--noprofile", "--norc", "--noediting", "--verbose")
 _PROGRAM = re.compile(r"python[\d.]*|.*\.(?:sh|bash|py|sbatch|slurm)")
 _VARIABLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
 
@@ -104,6 +110,23 @@ def begun(shell: Shell, text: str, node: Node | None = None) -> None:
         shell.start = start
 
 
+def run_out(shell: Shell, text: str, node: Node | None = None) -> None:
+    """Run a text in a shell to its end, and what a `trap` leaves for the end.
+
+    Args:
+        shell: State of the shell. [-]
+        text: The text. [text]
+        node: Command that the text is part of; None for a whole file. [-]
+    """
+    for each in (text, None):
+        try:
+            begun(shell, shell.ending if each is None else each, node)
+        except (ExitError, ReturnError) as ended:
+            shell.status = ended.status
+        except (BreakError, ContinueError):
+            shell.status = 0
+
+
 def started(
     shell: Shell, words: Sequence[str], node: Node, environment: Mapping[str, str]
 ) -> None:
@@ -129,6 +152,10 @@ def started(
         at = next(_inside(inner, shell), 0)
         if not at:
             break
+        if name == "env" and inner[1].startswith("-"):
+            shell.refuse(" ".join(map(plain, inner[:at])), "is not followed")
+        if name == "xargs":
+            inner.append(loose(shell.unsaid("$(xargs)")))
         if name in SCHEDULERS:
             tasks = (*tasks, *inner[:at])
         inner = inner[at:]
@@ -164,7 +191,7 @@ def _noted(
     elif name in SHELLS:
         _shell(shell, words, node, own, tasks)
     elif name in shell.record.files and re.search(r"\.\w*sh$|\.sbatch$|\.slurm$", name):
-        _script(shell, name, words[1:], own, tasks)
+        _script(shell, name, _process(shell, own, words[1:], tasks))
     else:
         place = shell.name, shell.line
         everything = {**shell.environment(), **own}
@@ -189,18 +216,26 @@ def _shell(
     tasks: tuple[str, ...],
 ) -> None:
     """Follow `bash -c TEXT` or `bash FILE` where it is among the files."""
-    rest = words[1:]
-    while rest and re.fullmatch(r"[-+]\w+|--\w+", rest[0]):
+    inner = _process(shell, own, [], tasks)
+    rest, text = words[1:], False
+    while rest and re.match(r"[-+]\w|--", rest[0]):
         flag = rest.pop(0)
-        if not flag.startswith("--") and "c" in flag and rest:
-            inner = _process(shell, own, rest[2:], tasks)
-            _finish(inner, rest[0], shell, node)
-            return
-        if flag in ("-o", "+o", "-O") and rest:
-            rest.pop(0)
+        if flag.startswith("--") and flag not in _LONG:
+            shell.refuse(f"{words[0]} {flag}", "is not followed", ", ".join(_LONG))
+        if not flag.startswith("--"):
+            letters = re.sub("[cilrs]", "", flag)
+            own_ones = [letters, *(rest[:1] if "o" in letters else [])]
+            switched(inner, own_ones)
+            rest = rest[len(own_ones) - 1 :]
+            text = text or "c" in flag
+    if text and rest:
+        inner.zero, inner.words = (rest[1:2] or [words[0]])[0], rest[2:]
+        _finish(inner, rest[0], shell, node)
+        return
     name = _base(rest[0]) if rest else ""
     if name in shell.record.files:
-        _script(shell, name, rest[1:], own, tasks)
+        inner.words = rest[1:]
+        _script(shell, name, inner)
     else:
         command = Command(tuple(words), own, shell.name, shell.line, tasks)
         shell.record.commands.append(command)
@@ -215,34 +250,29 @@ def _process(
     return shell.child(
         scopes=[dict(exported)],
         exported=set(exported),
-        functions={},
+        functions={
+            n: b for n, b in shell.functions.items() if f"{n}()" in shell.exported
+        },
         words=list(words),
         bound=True,
         options=set(),
         testing=0,
+        status=0,
+        zero="",
+        ending="",
         tasks=tasks,
     )
 
 
-def _script(
-    shell: Shell,
-    name: str,
-    words: Sequence[str],
-    own: dict[str, str],
-    tasks: tuple[str, ...],
-) -> None:
+def _script(shell: Shell, name: str, inner: Shell) -> None:
     """Follow a script that is among the files."""
     shell.record.used.add(name)
-    inner = _process(shell, own, words, tasks)
     inner.name, inner.start = name, 0
     _finish(inner, shell.record.files[name], shell, None)
 
 
 def _finish(inner: Shell, text: str, shell: Shell, node: Node | None) -> None:
-    try:
-        begun(inner, text if known(text) else plain(text), node)
-    except (ExitError, ReturnError) as ended:
-        inner.status = ended.status
+    run_out(inner, text if known(text) else plain(text), node)
     shell.status, shell.doubt = inner.status, inner.doubt
 
 

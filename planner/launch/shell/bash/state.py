@@ -8,7 +8,7 @@ from tree_sitter import Node
 
 from planner.errors import BadInputError
 from planner.launch.shell.bash.parse import line_of, text_of
-from planner.launch.shell.values import unknown, unset
+from planner.launch.shell.values import LOOSE, PART, loose, plain, unknown, unset
 
 Array = dict[str, str]
 Value = str | Array
@@ -16,6 +16,8 @@ STEPS = 20_000
 """Commands that are followed; a real script has some hundred. [1]"""
 LONGEST = 1 << 16
 """Characters of a variable; a command line has fewer. [1]"""
+FAILED = -1
+"""Exit status of a failure whose number is unknown. [1]"""
 DEEPEST = 64
 """Functions, scripts and substitutions within each other. [1]"""
 
@@ -124,7 +126,7 @@ class Shell:
         fixed: Variables that cannot be set again. [text]
         words: Positional parameters. [text]
         bound: False for the script's own parameters, which may be others. [-]
-        options: Options of `set`. [text]
+        options: Options of `set` by their long names. [text]
         status: Exit status of the last command; None where it is unknown. [1]
         doubt: Condition that settles an unknown status. [-]
         out: What the standard output is kept in; None where nobody reads it. [text]
@@ -134,6 +136,9 @@ class Shell:
         testing: Conditions around the statement, in which a failure ends nothing. [1]
         depth: Functions, scripts and substitutions around it. [1]
         tasks: Words of the scheduler's command around it. [text]
+        zero: Value of `$0`; empty where that is the file of the script. [text]
+        ending: What `trap` runs at the end. [text]
+        substituted: True where the words of a command ran another one. [-]
     """
 
     record: Record
@@ -157,6 +162,9 @@ class Shell:
     testing: int = 0
     depth: int = 0
     tasks: tuple[str, ...] = ()
+    zero: str = ""
+    ending: str = ""
+    substituted: bool = False
 
     def at(self, node: Node) -> None:
         """Move to the line of a node, and count it."""
@@ -216,17 +224,34 @@ class Shell:
         """Set a variable where it is visible, else for the whole script."""
         if name in self.fixed:
             self.refuse(name, "is set again, and is readonly")
+        if not name.isidentifier():
+            self.refuse(plain(name), "is no name of a variable that is followed")
+        if "allexport" in self.options:
+            self.exported.add(name)
         if isinstance(value, str) and len(value) > LONGEST:
             self.refuse(name, f"is filled to more than {LONGEST:,} characters")
         scope = next((s for s in reversed(self.scopes) if name in s), self.scopes[0])
         scope[name] = value
 
+    def forget(self, name: str) -> None:
+        """Leave a variable open, and the number of its elements."""
+        for scope in self.scopes:
+            scope.pop(name, None)
+        self.unsaid(f"${{{name}}}")
+
     def array(self, name: str) -> Array | None:
         """Elements by index of an array, or of a plain variable; None where unknown."""
         value = self.value(name)
         if isinstance(value, str):
-            return {"0": value} if name in self.settled() else None
+            whole = loose(value) if PART.fullmatch(value) else value
+            return {"0": whole} if name in self.settled() else None
         return value or {}
+
+    def counted(self, name: str) -> Array | None:
+        """Elements by index of an array; None where their number is unknown."""
+        array = self.array(name)
+        several = any(word.startswith(LOOSE) for word in (array or {}).values())
+        return None if several and name not in self.maps else array
 
     def settled(self) -> set[str]:
         """Variables that the script or the user sets. [text]."""
@@ -234,7 +259,9 @@ class Shell:
 
     def environment(self) -> dict[str, str]:
         """Exported variables that the script sets. [text]."""
-        values = {name: self.value(name) for name in sorted(self.exported)}
+        changed = {name for scope in self.scopes for name in scope}
+        names = self.exported | (self.record.given.keys() & changed)
+        values = {n: self.value(n) for n in sorted(names) if n.isidentifier()}
         return {name: v for name, v in values.items() if isinstance(v, str)}
 
     def fail(self, node: Node, names: tuple[str, ...] = ()) -> None:
@@ -252,9 +279,37 @@ class Shell:
         """Tell if the last command succeeded; chooses where that is unknown. [-]."""
         if self.status is None:
             assert self.doubt is not None
-            self.status = 0 if self.record.choices.answer(self.doubt) else 1
+            self.status = 0 if self.record.choices.answer(self.doubt) else FAILED
         return self.status == 0
 
 
 def _copied(scope: dict[str, Value | None]) -> dict[str, Value | None]:
     return {n: dict(v) if isinstance(v, dict) else v for n, v in scope.items()}
+
+
+class _LeftError(Exception):
+    """Leaves the statements around it.
+
+    Attributes:
+        status: Exit status, or levels of loops that are left. [1]
+    """
+
+    def __init__(self, status: int | None = 0) -> None:
+        self.status = status
+        super().__init__(str(status))
+
+
+class ExitError(_LeftError):
+    """Ends a shell."""
+
+
+class ReturnError(_LeftError):
+    """Ends a function, or a script that another one sources."""
+
+
+class BreakError(_LeftError):
+    """Leaves a loop."""
+
+
+class ContinueError(_LeftError):
+    """Goes on with the next round of a loop."""

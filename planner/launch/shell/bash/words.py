@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from planner.launch.shell.bash.arithmetic import computed
-from planner.launch.shell.bash.parameters import (
-    Part,
-    Parts,
-    as_pattern,
-    joined,
-    parameter,
-)
+from planner.launch.shell.bash.escapes import decoded
+from planner.launch.shell.bash.operators import Part, Parts, as_pattern, joined
+from planner.launch.shell.bash.parameters import parameter
 from planner.launch.shell.bash.parse import text_of
 from planner.launch.shell.bash.state import Shell
-from planner.launch.shell.values import PART, loose
+from planner.launch.shell.values import HOST, PART, known, loose, plain, unknown
 
 _EXPANDED = frozenset(
     {
@@ -37,7 +33,10 @@ _IN_QUOTES = _EXPANDED - {"raw_string", "ansi_c_string", "process_substitution"}
 _BRACES = re.compile(r"(?<!\\)\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}")
 _ESCAPE = re.compile(r"\\(.|\n)", re.DOTALL)
 _ESCAPE_IN_QUOTES = re.compile(r"\\([$`\"\\\n])")
-_ANSI = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "0": "\0"}
+_RANGE = re.compile(r"\{(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?\}")
+_FILES = re.compile(r"(?![-\\]|.*=).*[*?]", re.DOTALL)
+"""Word that stands for the files that fit it; none of them begins with a dash, and a
+setting has none. [text]"""
 
 
 @dataclass(frozen=True)
@@ -88,21 +87,47 @@ def pattern(node: Node, shell: Shell) -> str:
     return as_pattern(parts(node, shell))
 
 
+def expression_of(node: Node, shell: Shell) -> str:
+    """Regular expression of a word, in which quoted text stands for itself. [text]."""
+    source = text_of(node)
+    inside = node.type == "regex" and re.search(r"['\"`]|\$[\w{(]", source)
+    if inside or re.search(r"\\[A-Za-z0-9<>]", source):
+        shell.refuse(text_of(node), "is a regular expression that is not followed")
+    found = (part for part in parts(node, shell) if part is not None)
+    return "".join(
+        re.escape(p.text) if p.quoted and known(p.text) else p.text for p in found
+    )
+
+
 def _braced(node: Node, shell: Shell) -> Parts:
     """Parts of a word; unknown where braces give several words."""
     source = text_of(node)
     bare = re.sub(r"\"[^\"]*\"|'[^']*'|\$\{[^}]*\}", "", source)
     if _BRACES.search(bare):
-        ends = re.fullmatch(r"\{(-?\d+)\.\.(-?\d+)\}", source)
-        if ends is None:
-            shell.refuse(source, "is a list in braces, which is not followed")
-        first, last = int(ends[1]), int(ends[2])
-        step = 1 if last >= first else -1
-        numbers = range(first, last + step, step)
-        if len(numbers) > 1 << 12:
-            shell.refuse(source, "is too long to follow")
-        return [p for n in numbers for p in (Part(str(n), quoted=True), None)]
+        return [
+            p for word in _range(source, shell) for p in (Part(word, quoted=True), None)
+        ]
+    globbed = node.type in ("word", "concatenation") and _FILES.match(bare)
+    if globbed and "noglob" not in shell.options:
+        files = unknown(plain(joined(parts(node, shell))))
+        return [Part(loose(files), quoted=True)]
     return parts(node, shell)
+
+
+def _range(source: str, shell: Shell) -> list[str]:
+    """Numbers of `{1..8}` and `{01..08..2}`, which keep their zeros."""
+    ends = _RANGE.fullmatch(source)
+    if ends is None:
+        shell.refuse(source, "is a list in braces, which is not followed")
+    first, last = int(ends[1]), int(ends[2])
+    step = abs(int(ends[3] or 1)) or 1
+    padded = any(re.match(r"-?0\d", end) for end in ends.groups()[:2])
+    width = max(len(ends[1]), len(ends[2])) if padded else 0
+    if abs(last - first) // step > 1 << 12:
+        shell.refuse(source, "is too long to follow")
+    up = last >= first
+    numbers = range(first, last + (1 if up else -1), step if up else -step)
+    return [f"{number:0{width}d}" if width else str(number) for number in numbers]
 
 
 def parts(node: Node, shell: Shell, *, in_quotes: bool = False) -> Parts:
@@ -170,7 +195,7 @@ def _expanded(node: Node, shell: Shell, *, in_quotes: bool) -> Parts:
     if kind in ("string", "translated_string"):
         return _string(node, shell, in_quotes=in_quotes)
     if kind in ("raw_string", "ansi_c_string"):
-        text = source[1:-1] if kind == "raw_string" else _decoded(source[2:-1])
+        text = source[1:-1] if kind == "raw_string" else decoded(source[2:-1])
         return [Part(text, quoted=True)]
     if kind in ("process_substitution", "brace_expression"):
         return [Part(shell.unsaid("$(...)"), quoted=True)]
@@ -212,25 +237,22 @@ def _string(node: Node, shell: Shell, *, in_quotes: bool) -> Parts:
     return found if several else [Part("", quoted=True), *found]
 
 
-def _decoded(text: str) -> str:
-    """Text of `$'...'`."""
-    return re.sub(r"\\(.)", lambda m: _ANSI.get(m[1], m[1]), text)
-
-
 def _output(node: Node, shell: Shell) -> str:
     """Output of a command; unknown where a program would have to be run."""
     out = list[str]()
-    inner = shell.child(out=out, testing=shell.testing)
+    inner = shell.child(out=out)
+    if "inherit_errexit" not in shell.options:
+        inner.options.discard("errexit")
     inner.run(inner, node)
     text = "".join(out)
     shell.status, shell.doubt = inner.status, inner.doubt
+    shell.substituted = True
     return text.rstrip("\n")
 
 
 def _split(found: Sequence[Part | None], shell: Shell) -> list[str]:
     """Words of the parts of a word."""
-    value = shell.value("IFS") if "IFS" in shell.settled() else " \t\n"
-    maker = _Maker(value if isinstance(value, str) else " \t\n")
+    maker = _Maker(separators(shell))
     for part in found:
         if part is None:
             maker.end()
@@ -238,6 +260,28 @@ def _split(found: Sequence[Part | None], shell: Shell) -> list[str]:
             maker.split(part.text)
         else:
             maker.add(part.text)
+    maker.end()
+    return maker.words
+
+
+def separators(shell: Shell) -> str:
+    """Characters that part words: those of IFS. [text]."""
+    value = shell.value("IFS") if "IFS" in shell.settled() else None
+    return value if isinstance(value, str) else " \t\n"
+
+
+def cut(text: str, by: str) -> list[str]:
+    """Words of a text.
+
+    Args:
+        text: The text. [text]
+        by: Characters that part words. [text]
+
+    Returns:
+        The words. [text]
+    """
+    maker = _Maker(by)
+    maker.split(text)
     maker.end()
     return maker.words
 
@@ -267,7 +311,8 @@ class _Maker:
         """End the word, where one has begun."""
         if self.text is None:
             return
-        alone = self.bare and PART.fullmatch(self.text)
+        part = PART.fullmatch(self.text)
+        alone = self.bare and part and not part[1].startswith(HOST)
         self.words.append(loose(self.text) if alone else self.text)
         self.text, self.bare = None, True
 

@@ -6,10 +6,12 @@ import subprocess
 from pathlib import Path
 
 STUB = """#!/bin/sh
+printf '%s\\0' "${CUDA_VISIBLE_DEVICES-}" >>"$SEEN"
 for word; do printf '%s\\0' "$word"; done >>"$SEEN"
 printf '\\n\\0' >>"$SEEN"
 """
-"""A torchrun that notes its arguments, each ended by a NUL, and a newline after all."""
+"""A torchrun that notes the GPUs that it sees and its arguments, each ended by a NUL,
+and a newline after all."""
 NAMES = ("TP", "PP", "MBS", "CP")
 ENDS = (
     "torchrun --tp $TP --pp $PP --mbs $MBS --cp $CP {more}",
@@ -141,11 +143,250 @@ PIECES = (
 """Statements; v and w are variables, n and m numbers."""
 
 
-def drawn(seed: int) -> str:
+RARE = (
+    "false\n{v}=$?",
+    "true\n{v}=$?",
+    "[ {n} -gt {m} ]\nif [ $? -ne 0 ]; then {v}={n}; fi",
+    "[[ ${w} == {n} ]]\n(( $? )) && {v}={n}",
+    "f() {{ return {n}; }}\nf\n{v}=$?",
+    "f() {{ {v}=$?; }}\nfalse\nf",
+    "f() {{ echo {n}; return {m}; }}\n{w}=$(f)\n{v}=$?",
+    "X=$(false) || {v}={n}",
+    "X=$(exit {n})\n{v}=$?",
+    "local_status() {{ local x=$(false); {v}=$?; }}\nlocal_status",
+    "{v}=$(false; echo $?)",
+    "false; {v}=$?$(true)$?",
+    "false\nif true; then {v}=$?; fi",
+    "false\ncase x in x) {v}=$? ;; esac",
+    "if false; then :; else {v}=$?; fi",
+    "for x in 1; do false; done\n{v}=$?",
+    "while false; do :; done\n{v}=$?",
+    "(exit {n})\n{v}=$?",
+    "! true\n{v}=$?",
+    "true | false\n{v}=$?",
+    "set -o pipefail\nfalse | true\n{v}=$?",
+    "set -e -o pipefail\nfalse | true",
+    "set -euo pipefail",
+    "set -eE\nX=$(false; echo {n})\n{v}=$X",
+    "set -e\nX=$(false)",
+    "set -e\nfalse || {v}={n}",
+    "set -e\n((N=0))\n{v}={n}",
+    "set -e\nf() {{ false; {v}={n}; }}\nif f; then :; fi",
+    "set -e\nf() {{ false; {v}={n}; }}\nf || true",
+    "set -e\n{{ false; echo; }} | cat\n{v}={n}",
+    "set -e\n(false; {v}={n})\n{w}={n}",
+    "set -e\nshopt -s inherit_errexit\nX=$(false; echo {n})\n{v}=$X",
+    "set -u\nunset X\n{v}=${{X:-{n}}}",
+    "set -u\nunset X\n{v}=$X",
+    "set -u\nL=({n})\n{v}=${{L[3]}}",
+    "set -u\nunset X\n: $((X + 1))\n{v}={n}",
+    "set -u\nunset X\nY=$(echo $X; echo 1)\n{v}={n}",
+    "unset X\n: ${{X:?no}}\n{v}={n}",
+    "X=\n(: ${{X:?no}})\n{v}=$?",
+    "set -f\nARGS+=(*)",
+    "set -x 2>/dev/null\n{v}={n}\nset +x",
+    "set -a\nX={n}\nset +a\n{v}=$(bash -c 'echo $X')",
+    "set -C",
+    "set -k",
+    "set +B\nARGS+=({{1..{n}}})",
+    "shopt -s nocasematch\n[[ ABC == abc ]] && {v}={n}",
+    "shopt -s lastpipe\necho {n} | read {v}",
+    "shopt -s nullglob\nARGS+=(--none=*.nothing)",
+    "shopt -s extglob\n{v}={n}",
+    "shopt -s expand_aliases\nalias nine='echo 9'\n{v}=$(nine)",
+    "alias torchrun=nothing",
+    "shopt -u nullglob",
+    "if shopt -q extglob; then {v}={m}; fi",
+    "L=(a b {n})\nARGS+=(${{L[@]/#/--}})",
+    'L=(a b)\nARGS+=("${{L[@]/%/={n}}}")',
+    'L=(a-1 a-2)\nARGS+=("${{L[@]/-/={n}}}")',
+    'L=(aba aba)\nARGS+=("${{L[@]//a/x}}")',
+    'L=(x.a y.b)\nARGS+=("${{L[@]%.*}}" "${{L[@]#*.}}")',
+    'L=(abc def)\nARGS+=("${{L[@]^}}" "${{L[@]^^}}")',
+    "X=q{n}\nARGS+=(${{X/q/[&]}})",
+    "X=q{n}\nARGS+=(${{X/q/a\\&b}})",
+    'X=q{n}\nR="&&"\nARGS+=("${{X/q/$R}}")',
+    "X='a b  c'\nARGS+=(${{X//[[:space:]]/}})",
+    "X=a_b-c.d\nARGS+=(${{X//[^[:alnum:]]/+}})",
+    "X=Llama-3.1-{n}B\nARGS+=(${{X//[!0-9]/}} ${{X,,}} ${{X%%-*}} ${{X##*-}})",
+    "X=aXb\nARGS+=(${{X//[[:upper:]]/_}} ${{X/[X-Z]/]}})",
+    "X=abc\nARGS+=(${{X//*/z}} ${{X/*/z}} ${{X//b*/}})",
+    "X=abc\nARGS+=(${{X^^[a]}})",
+    "X=abc\nARGS+=(${{X@U}})",
+    "X=abc\nARGS+=(${{X~}})",
+    'X=ab\nARGS+=("${{X: -5}}" "${{X:1}}" "${{X:0:-1}}" "${{X: -1}}")',
+    "L=([2]=c [0]=a)\nARGS+=(${{L[@]}} ${{!L[@]}} ${{#L[@]}})",
+    "L=([3]=c d [1]=a b)\nARGS+=(${{L[@]}} ${{!L[@]}})",
+    "L=(x y)\nL+=(z [7]=w v)\nARGS+=(${{L[@]}} ${{!L[@]}})",
+    "L=(x y z)\nunset 'L[1]'\nL+=(w)\nARGS+=(${{L[@]}} ${{!L[@]}} ${{L[-1]}})",
+    "L=(x y z)\nunset L[0]\nARGS+=(${{L[@]:0:1}} ${{L[@]:1}} ${{L[@]: -1}})",
+    "L=(x y z)\nunset 'L[-1]'\nI=0\nunset \"L[$I]\"\nARGS+=(${{L[@]}})",
+    "L=(x)\nL[4]=y\nARGS+=(${{L[@]:2}} ${{#L[@]}})",
+    "L=(a b)\nL[0]+=q\nL+=z\nARGS+=(${{L[@]}})",
+    'L=(a "b c" "")\nARGS+=("${{L[@]}}" ${{#L[@]}} "${{L[*]}}")',
+    "X='a b'\nL=([1]=$X [0]=y)\nARGS+=(\"${{L[@]}}\")",
+    "declare -A M=([a]={n} [b]={m} [c]=1)\nARGS+=(${{M[@]}})",
+    "declare -A M=([a]={n} [b]={m})\nARGS+=(${{!M[@]}})",
+    "declare -A M=([x y]={n})\nK='x y'\n{v}=${{M[$K]}}",
+    "K=z\ndeclare -A M=([$K]={n} [k]='a b')\n{v}=${{M[z]}}",
+    'declare -A M\nM[a]={n}\nfor k in "${{!M[@]}}"; do {v}=${{M[$k]}}; done',
+    'declare -A M=([a]=1 [b]=2)\nfor k in "${{!M[@]}}"; do ARGS+=(--$k); done',
+    "declare -A M=([a]=1)\nunset 'M[a]'\n{v}=${{M[a]:-{n}}}",
+    "declare -A M=(a {n} b {m})\n{v}=${{M[a]}}",
+    "declare -u X=abc\nARGS+=($X)",
+    "declare -n R={v}\nR={n}",
+    "declare -i X={n}\nX+=2\n{v}=$X",
+    "f() {{ local X=$(({v}++)); }}\nf",
+    "export X=$(({v} += {n}))",
+    "X={n} eval '{v}=$X'",
+    "f() {{ {v}=$X; }}\nX={n} f",
+    "f() {{ bash -c 'echo $X'; }}\n{v}=$(X={n} f)",
+    "export X={n}\nexport -n X\n{v}=$(bash -c 'echo ${{X:-{m}}}')",
+    "f() {{ echo {n}; }}\nexport -f f\n{v}=$(bash -c f)",
+    "cat >args.sh <<'EOT'\ndeclare -A S=([x]={n})\nEOT\n. ./args.sh\n{v}=${{S[x]}}",
+    "ARGS+=($'\\x41\\102\\t' $'a\\'b' $'\\u0041' $'\\q')",
+    'ARGS+=("$(echo -e "a\\tb\\\\")")',
+    'X=$(echo -e "--e\\n{n}")\nARGS+=($X)',
+    """ARGS+=("$(echo 'a\\tb')" "$(echo -n x)" "$(echo -ne 'y\\x41')")""",
+    "ARGS+=(\"$(echo -e 'a\\0101')\" \"$(echo -e 'a\\cb')\")",
+    "ARGS+=($(printf '%s,' a b) $(printf '%d' 010) $(printf '%%'))",
+    "ARGS+=($(printf '%s\\x41\\n' a) \"$(printf '%s\\t%s|' a b c)\")",
+    "printf -v {v} '%d' {n}",
+    'read X Y <<< \'a\\ b c\'\nARGS+=("$X" "$Y")',
+    'read -r X Y <<< \'a\\ b  c d \'\nARGS+=("$X" "$Y")',
+    "read X <<< '  a  b  '\nARGS+=(\"$X\")",
+    "IFS= read -r X <<< '  a  b  '\nARGS+=(\"$X\")",
+    "read -r <<< ' q {n} '\nARGS+=(\"$REPLY\")",
+    'IFS=, read -r X Y Z <<< \'a,,b,c,\'\nARGS+=("$X" "$Y" "$Z")',
+    "IFS=', ' read -r X Y <<< 'a , b,'\nARGS+=(\"$X\" \"$Y\")",
+    "IFS=: read -ra L <<< 'a::b:'\nARGS+=(\"${{L[@]}}\" ${{#L[@]}})",
+    "read -r -n 1 X <<< abc\nARGS+=($X)",
+    "read -r -d b X <<< abc\nARGS+=($X)",
+    "read -rp 'how? ' {v} <<< {n}",
+    "read -r X </dev/null || {v}={n}",
+    "mapfile -t L <<< $'a\\nb {n}'\nARGS+=(\"${{L[@]}}\" ${{#L[@]}})",
+    "mapfile L <<< $'a\\nb'\nARGS+=(\"${{L[@]}}\")",
+    "mapfile -t -s 1 L <<< $'a\\nb'\nARGS+=(\"${{L[@]}}\")",
+    "while read -r X; do ARGS+=(--$X); done <<< $'a\\nb'",
+    'while IFS== read -r K X; do ARGS+=("$K:$X"); done < <(echo a=1; echo b=2=3)',
+    "printf 'a b\\nc\\n' | while read -r X; do {v}={m}; done",
+    "{v}=$(bash -c 'echo $1$0' {n} 0)",
+    "{v}=$(bash -c 'echo $#' x {n} {m})",
+    "ARGS+=($(bash -c 'echo $0 $@' name a b))",
+    "bash -e -c 'false; echo {n}' && {v}={m}",
+    "{v}=$(bash -ec 'echo {n}; false; echo {m}')",
+    "for x in {{01..03}}; do ARGS+=($x); done",
+    "ARGS+=({{08..10}} {{3..1}} {{1..9..4}} {{-1..1}})",
+    "ARGS+=({{a..c}})",
+    "ARGS+=(x{{1,2}})",
+    "ARGS+=(x{{1..3}})",
+    'ARGS+=("{{1..3}}" {{1..$TP}})',
+    "time {v}={n}",
+    "time {v}={n} true",
+    "time -p g{n}() {{ :; }}",
+    "f() {{ {v}={n}; }}\ntime f",
+    "time {{ {v}={n}; }}",
+    "command {v}={n} 2>/dev/null || true",
+    "builtin eval {v}={n}",
+    "command printf -v {v} '%s' {n}",
+    "if command -v no_such_program >/dev/null; then {v}={m}; fi",
+    "command -v torchrun >/dev/null || {v}={m}",
+    "[[ tp-{n}b =~ ([0-9]+)b$ ]] && {v}=${{BASH_REMATCH[1]}}",
+    "[[ a.{n} =~ a.$'{n}' && a{n} =~ ^a[[:digit:]]$ ]] && {v}={n}",
+    '[[ axb =~ "a.b" ]] && {v}={n}',
+    "R='^x-(.*)$'\n[[ x-{n} =~ $R ]] && {v}=${{BASH_REMATCH[1]:-{m}}}",
+    "[[ abc =~ (a|ab)(c|bcd)? ]]\nARGS+=(${{BASH_REMATCH[@]}})",
+    "[[ x{n} =~ x\\d ]] && {v}={m}",
+    '[[ no =~ z(.) ]]\nARGS+=("${{#BASH_REMATCH[@]}}")',
+    "[[ -v ARGS && -v {w} && ! -v NOT_SET_AT_ALL_{n} ]] && {v}={n}",
+    "unset X\n[[ -v X ]] || {v}={n}",
+    "[[ b > B ]] && {v}={n}",
+    "[[ 8b < 70b ]] && {v}={n}",
+    "[[ {n} -eq 0{n} ]] && {v}={m}",
+    "[ 0{n} -eq {n} ] && {v}={m}",
+    "trap '{v}={m}' EXIT",
+    "trap 'torchrun --tp 9' EXIT",
+    "trap '{v}={n}' ERR\nfalse",
+    "trap '{v}={n}' DEBUG\ntrue",
+    "trap 'echo failed' ERR\nfalse",
+    "set -e\ntrap 'echo failed; exit 1' ERR",
+    "export CUDA_VISIBLE_DEVICES={n},{m}",
+    "CUDA_VISIBLE_DEVICES={n},{m}",
+    "export CUDA_VISIBLE_DEVICES\nCUDA_VISIBLE_DEVICES={n}",
+    "CUDA_VISIBLE_DEVICES={n} true",
+    "(export CUDA_VISIBLE_DEVICES={n})",
+    "export CUDA_VISIBLE_DEVICES={n}\nunset CUDA_VISIBLE_DEVICES",
+    "export CUDA_VISIBLE_DEVICES={n}\nCUDA_VISIBLE_DEVICES=0,$CUDA_VISIBLE_DEVICES",
+    "export CUDA_VISIBLE_DEVICES=$(echo {n},{m})",
+    "export GPUS={n},{m}\nexport CUDA_VISIBLE_DEVICES=$GPUS",
+    "declare -x CUDA_VISIBLE_DEVICES={n}",
+    "getopts ab: opt || {v}={n}",
+    "shift 2>/dev/null || {v}={n}",
+    "set -- a b c\nshift 2\n{v}=$#",
+    'set -- a "b c"\nARGS+=("${{@:2}}" "${{@: -1}}" ${{#@}} "${{*:1:1}}")',
+    "set -- -x {n}\nwhile getopts x: o; do {v}=$OPTARG; done",
+    "IFS=:\nX=a:b\nARGS+=($X)\nunset IFS",
+    "for f in *.nothing; do {v}={n}; done",
+    "for f in *; do {v}={n}; done",
+    "L=(*)\n{v}=${{#L[@]}}",
+    "{v}=$(dirname /a/{n}/ | wc -c)",
+    "ARGS+=($(dirname /a) $(dirname a/b/) $(basename /x/y.py .py) $(basename -a p q))",
+    "{v}=$(echo {n} | tee seen.txt)",
+    "echo a > w.txt\necho b | tee -a w.txt >/dev/null\nARGS+=($(cat w.txt))",
+    "echo {n} | xargs true",
+    "ARGS+=($(seq 3 -1 1) $(seq 2))",
+    "{v}=$(ulimit -n | wc -l)",
+    "RANDOM={n}\n{v}=$RANDOM",
+    "false | true\n{v}=${{PIPESTATUS[0]:-{n}}}",
+    "{v}=${{UID:-{n}}}",
+    "env -i true\n{v}={n}",
+    "let {v}={n} {w}=0 || {v}={m}",
+    "{v}=$(({n}, {m}))",
+    "X=({n} {m})\n{v}=$((X[1] + ${{#X[@]}}))",
+    'ARGS+=(~ a~b "~")',
+    "function k {{ {v}={n}; }}\nk",
+    "k() if true; then {v}={n}; fi\nk",
+    "select x in a; do {v}=$x; done </dev/null",
+    "coproc true",
+    "until (( {v} > 6 )); do (( {v} += 1 )); done",
+    "case X in x) {v}={n} ;; [[:upper:]]) {v}={m} ;; esac",
+    "case a-b in a[!x]b) {v}={n} ;;& *-*) {w}={m} ;; esac",
+    "case '' in '') {v}={n} ;; esac",
+    "case a] in a[]]) {v}={n} ;; *) {v}={m} ;; esac",
+    "hash torchrun && {v}={n}",
+    "type torchrun >/dev/null 2>&1 || {v}={m}",
+    "exec 3>&1",
+    "exec >/dev/null",
+    "eval\n{v}=$?",
+    "f() {{ return; }}\nfalse\nf\n{v}=$?",
+    "f() {{ false; return; }}\nf\n{v}=$?",
+    "exit_later() {{ exit 3; }}\n(exit_later)\n{v}=$?",
+)
+"""Statements that are rarer, or refused; v and w are variables, n and m numbers."""
+RARE_ENDS = (
+    *ENDS,
+    "CUDA_VISIBLE_DEVICES=0,1 torchrun --tp $TP --pp $PP --mbs $MBS --cp $CP {more}",
+    "env CUDA_VISIBLE_DEVICES=$TP torchrun --tp $TP --pp $PP --mbs $MBS {more}",
+    'run() {{ torchrun --tp $TP "$@"; }}\nCUDA_VISIBLE_DEVICES=0 run --pp $PP {more}',
+    'CUDA_VISIBLE_DEVICES=0 bash -c "torchrun --tp $TP --pp $PP {plain}"',
+    "CUDA_VISIBLE_DEVICES=0,$PP exec torchrun --tp $TP --pp $PP {more}",
+    "CUDA_VISIBLE_DEVICES=3 eval torchrun --tp $TP --pp $PP",
+    "time CUDA_VISIBLE_DEVICES=0 torchrun --tp $TP --pp $PP {more}",
+    "time TP=8 torchrun --tp $TP --pp $PP {more}",
+    "torchrun --tp $TP --status $? {more}",
+    "torchrun --tp $TP --pp $PP {more} || exit 1",
+    "if torchrun --tp $TP {more}; then echo fine; fi",
+    "bash -c 'torchrun --tp $1 --name $0' me $TP",
+    "echo $TP | xargs torchrun --pp $PP --tp",
+)
+
+
+def drawn(seed: int, *, rare: bool = False) -> str:
     """Script of random statements around one run.
 
     Args:
         seed: Seed of the draw. [1]
+        rare: True for half of the statements of the rarer kinds. [-]
 
     Returns:
         The script; every variable that it uses is set. [text]
@@ -154,17 +395,21 @@ def drawn(seed: int) -> str:
     lines = ["#!/bin/bash", "UNUSED_BUT_SET=1", "NAME_OF=abc", "PATH_LIKE=/a/b.json"]
     lines += ["ARGS=(--base)", "OPTS="]
     lines += [f"{name}={rng.randint(1, 8)}" for name in NAMES]
-    for _ in range(rng.randint(2, 9)):
-        lines.append(_piece(rng))
-    lines.append(rng.choice(ENDS).format(more=rng.choice(MORE)))
-    lines += [_piece(rng) for _ in range(rng.randint(0, 2))]
+    for _ in range(rng.randint(1, 4) if rare else rng.randint(2, 9)):
+        lines.append(_piece(rng, rare=rare))
+    more = rng.choice(MORE)
+    plain = "" if '"' in more else more
+    end = rng.choice(RARE_ENDS if rare else ENDS)
+    lines.append(end.format(more=more, plain=plain))
+    lines += [_piece(rng, rare=rare) for _ in range(rng.randint(0, 2))]
     return "\n".join(lines) + "\n"
 
 
-def _piece(rng: random.Random) -> str:
+def _piece(rng: random.Random, *, rare: bool) -> str:
     v, w = rng.sample(NAMES, 2)
     n, m = rng.sample(range(1, 8), 2)
-    text = rng.choice(PIECES).format(v=v, w=w, n=n, m=m)
+    pieces = RARE if rare and rng.random() < 0.7 else PIECES
+    text = rng.choice(pieces).format(v=v, w=w, n=n, m=m)
     if rng.random() < 0.15 and "EOT" not in text and text[0] != "#":
         cond = rng.choice(("true", "false", f"[ ${w} -gt {n} ]", f"(( {w} < {m} ))"))
         text = f"if {cond}; then\n{text}\nfi"
@@ -172,7 +417,7 @@ def _piece(rng: random.Random) -> str:
 
 
 def by_bash(script: str, folder: Path, **variables: str) -> list[list[str]]:
-    """Arguments that real bash gives torchrun, of every time that it starts it.
+    """GPUs that torchrun sees and its arguments, of every time that bash starts it.
 
     Args:
         script: The script. [text]
@@ -180,7 +425,7 @@ def by_bash(script: str, folder: Path, **variables: str) -> list[list[str]]:
         variables: Environment. [text]
 
     Returns:
-        Arguments of each start. [text]
+        CUDA_VISIBLE_DEVICES and the arguments of each start. [text]
     """
     programs, seen = folder / "bin", folder / "seen"
     programs.mkdir(exist_ok=True)
@@ -196,6 +441,7 @@ def by_bash(script: str, folder: Path, **variables: str) -> list[list[str]]:
         ["bash", str(file)],
         cwd=folder,
         env=its | variables,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=60,
         check=False,

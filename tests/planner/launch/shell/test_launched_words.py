@@ -81,6 +81,75 @@ def test_what_cannot_be_followed_is_refused_by_its_line(text: str, says: str) ->
         alternatives({"run.sh": text}, {})
 
 
+@pytest.mark.parametrize(
+    ("before", "value"),
+    [
+        ("false\nX=$?", "1"),
+        ("f() { return 4; }\nf\nX=$?", "4"),
+        ("A=(a b)\nX=${A[*]/#/--}", "--a --b"),
+        ("A=([2]=c [0]=a)\nX=${A[*]}${!A[*]}", "a c0 2"),
+        ("A=(a b c)\nunset 'A[0]'\nX=${!A[*]}", "1 2"),
+        (r"X=$'\x41\102'", "AB"),
+        (r"X=$(echo -e 'a\nb' | cat)", "a\nb"),
+        ("X=$(bash -c 'echo $0 $1' name word)", "name word"),
+        ("X=; for i in {08..10}; do X+=$i; done", "080910"),
+        ("set -e\nX=$(false; echo 3)", "3"),
+        ("set -o pipefail\nfalse | true || X=2", "2"),
+        ("time X=8", "8"),
+        ("X=$(( 3 ))\ntrap 'X=9' EXIT", "3"),
+        ("[[ llama-70b =~ ([0-9]+)b$ ]]; X=${BASH_REMATCH[1]:-8}", "70"),
+        ("IFS= read -r X <<< '  a '", "  a "),
+        ("X='a b'; X=${X//[[:space:]]/}", "ab"),
+        ("f() { local Y=$((X = 7)); }\nf", "7"),
+    ],
+)
+def test_values_that_a_shell_gives(before: str, value: str) -> None:
+    assert words(f'{before}\ntorchrun "$X"') == ["torchrun", value]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "set -u\nunset X\nA=$X\ntorchrun a",
+        "set -eo pipefail\nfalse | true\ntorchrun a",
+        "unset X\n: ${X:?is not set}\ntorchrun a",
+        "set -e\nX=$(false)\ntorchrun a",
+        "bash -ec 'false; torchrun a'",
+    ],
+)
+def test_a_script_that_ends_before_its_run_starts_none(text: str) -> None:
+    assert alternatives({"run.sh": text}, {}) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "shopt -s nocasematch",
+        "shopt -s lastpipe",
+        "shopt -s nullglob",
+        "shopt -s expand_aliases",
+        "shopt -s no_such_word",
+        "set -o posix",
+        "set -k",
+        "X=${Y/a/[&]}",
+        "X=abc; X=${X/a/[&]}",
+        "X=abc; X=${X~}",
+        "X=abc; X=${X^^[a]}",
+        "unset X[0]",
+        "declare -u X=a",
+        "declare -A X=(a 1)",
+        r"read X <<< 'a\b'",
+        "while getopts a: o -a 1; do X=$OPTARG; done",
+        "trap 'X=3' DEBUG",
+        "env -u X true torchrun",
+        "X=x; [[ $X =~ \\d ]]",
+    ],
+)
+def test_what_is_not_carried_out_is_refused_by_name_and_line(statement: str) -> None:
+    with pytest.raises(BadInputError, match=r"run.sh:2: "):
+        alternatives({"run.sh": f"Y=a\n{statement}\ntorchrun $X"}, {})
+
+
 def test_two_commands_that_could_be_the_run_are_refused_with_their_lines() -> None:
     text = f"torchrun {MEGATRON}\ntorchrun {MEGATRON} --bf16\n"
     with pytest.raises(BadInputError, match=r"run.sh:1 and run.sh:2: several commands"):

@@ -25,10 +25,13 @@ MOST_REFUSED = 0.04
 
 
 def read(script: str, **variables: str) -> list[list[str]]:
-    """Arguments of torchrun, of every way that a script can be meant."""
+    """GPUs and arguments of torchrun, of every way that a script can be meant."""
     found = alternatives({"run.sh": script}, variables)
-    runs = (its.launch.words for its in found)
-    return [list(words[1:]) for words in runs if words[0] == "torchrun"]
+    return [
+        [its.launch.environment.get("CUDA_VISIBLE_DEVICES", ""), *its.launch.words[1:]]
+        for its in found
+        if its.launch.words[0] == "torchrun"
+    ]
 
 
 @pytest.mark.parametrize("start", SEEDS)
@@ -46,6 +49,33 @@ def test_drawn_scripts_give_the_arguments_of_real_bash(
             continue
         assert found == by_bash(script, tmp_path), script
     assert refused <= MOST_REFUSED * CHUNK
+
+
+RARE_SEEDS = [pytest.param(start) for start in range(0, 8 * CHUNK, CHUNK)]
+RARE_SEEDS += [
+    pytest.param(start, marks=pytest.mark.slow)
+    for start in range(8 * CHUNK, 120 * CHUNK, CHUNK)
+]
+
+
+@pytest.mark.parametrize("start", RARE_SEEDS)
+def test_rare_constructs_are_read_as_bash_reads_them_or_refused(
+    start: int, tmp_path: Path
+) -> None:
+    read_ones = 0
+    for seed in range(start, start + CHUNK):
+        script = drawn(seed, rare=True)
+        try:
+            found = read(script)
+        except BadInputError as error:
+            assert "run.sh" in str(error), script  # noqa: PT017
+            continue
+        if any("$" in word for words in found for word in words):
+            continue  # An unknown value, which is asked for.
+        runs = by_bash(script, tmp_path)
+        assert found == runs or (len(found) > 1 and runs[0] in found), script
+        read_ones += 1
+    assert read_ones > CHUNK // 4
 
 
 OPEN = (

@@ -1,0 +1,1 @@
+"""Builtin commands of bash, and small programs whose output is followed."""
