@@ -15,7 +15,7 @@ from planner.launch.shell.bash.state import (
     ReturnError,
     Shell,
 )
-from planner.launch.shell.values import known, loose, plain
+from planner.launch.shell.values import PART, loose, plain
 
 SHELLS = frozenset({"bash", "sh", "zsh", "ksh", "dash"})
 SCHEDULERS = frozenset({"srun", "mpirun", "mpiexec", "orterun", "jsrun", "sbatch"})
@@ -98,7 +98,7 @@ def begun(shell: Shell, text: str, node: Node | None = None) -> None:
     start = shell.start
     if node is not None:
         shell.start = shell.line - 1
-    tree = tree_of(text)
+    tree = tree_of(_held(shell, text))
     wrong = first_error(tree)
     if wrong is not None:
         shell.line = shell.start + line_of(wrong)
@@ -108,6 +108,17 @@ def begun(shell: Shell, text: str, node: Node | None = None) -> None:
     finally:
         shell.depth -= 1
         shell.start = start
+
+
+def _held(shell: Shell, text: str) -> str:
+    """Text in which variables hold its unknown parts, which are not read again."""
+
+    def name_of(part: re.Match[str]) -> str:
+        held = [name for name in shell.scopes[0] if name.startswith("_unknown_")]
+        shell.scopes[0][f"_unknown_{len(held)}"] = part[0]
+        return f"${{_unknown_{len(held)}}}"
+
+    return PART.sub(name_of, text)
 
 
 def run_out(shell: Shell, text: str, node: Node | None = None) -> None:
@@ -272,7 +283,7 @@ def _script(shell: Shell, name: str, inner: Shell) -> None:
 
 
 def _finish(inner: Shell, text: str, shell: Shell, node: Node | None) -> None:
-    run_out(inner, text if known(text) else plain(text), node)
+    run_out(inner, text, node)
     shell.status, shell.doubt = inner.status, inner.doubt
 
 
@@ -284,7 +295,7 @@ def _remote(shell: Shell, words: list[str], node: Node, own: dict[str, str]) -> 
         flag = rest.pop(0)
         if len(flag) == 2 and flag[1] in takes and rest:
             rest.pop(0)
-    text = " ".join(plain(word) for word in rest[1:])
+    text = " ".join(rest[1:])
     if not text:
         shell.fail(node)
         return

@@ -29,6 +29,7 @@ def words(text: str, **variables: str) -> list[str]:
         ("A=1\nA=$A,2\ntorchrun $A", ["torchrun", "1,2"]),
         ("IFS=, read -ra G <<< '0,1,2'\ntorchrun ${#G[@]}", ["torchrun", "3"]),
         ("IFS=: read A B <<< 'x:y:z'\ntorchrun $A $B", ["torchrun", "x", "y:z"]),
+        ('A=$B\nB=3\neval "torchrun --a $A"', ["torchrun", "--a", "${B}"]),
         ("WORLD=8 torchrun --a 1", ["torchrun", "--a", "1"]),
         ("srun -N 2 torchrun --a 1", ["torchrun", "--a", "1"]),
         ("mpirun -np 8 -x A=1 python t.py", ["python", "t.py"]),

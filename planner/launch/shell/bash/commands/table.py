@@ -150,9 +150,6 @@ def _eval(shell: Shell, words: Words, node: Node) -> None:
     text = " ".join(words[1:])
     if not text.strip():
         shell.status = 0
-    if not known(text):
-        # What is unknown stays so: it is read again as a script writes it.
-        text = plain(text)
     begun(shell, text, node)
 
 
