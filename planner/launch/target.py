@@ -61,13 +61,19 @@ class Target:
 
     def reads(self, files: Files) -> bool:
         """Tell if files look like the target's own. [-]."""
-        seen: bool = self._code("reader").reads(files)
-        return seen
+        return self._reader(files) is not None
 
     def read(self, files: Files) -> Reading:
         """Settings that the files give. [-]."""
-        reading: Reading = self._code("reader").read(files)
+        reader = self._reader(files) or self._code("reader")
+        reading: Reading = reader.read(files)
         return reading
+
+    def _reader(self, files: Files) -> ModuleType | None:
+        """Reader of files of the target, or of its kin; None for other files."""
+        kin = (import_module(f"{folder}.reader") for folder in self.writer.kin)
+        readers = (*kin, self._code("reader"))
+        return next((each for each in readers if each.reads(files)), None)
 
     def _code(self, module: str) -> ModuleType:
         return import_module(f"{self.writer.folder}.{module}")

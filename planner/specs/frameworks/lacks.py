@@ -203,6 +203,7 @@ class Writer:
         lacks: Records of what the target has no words for, in a job and its layouts.
             [-]
         holds: Targets whose files may lie among the target's own. [text]
+        kin: Folders of readers of tools whose files say a job of this target. [text]
     """
 
     target: str
@@ -210,6 +211,7 @@ class Writer:
     version: str
     lacks: Callable[[Any], Iterator[Lack]]
     holds: frozenset[str] = frozenset()
+    kin: tuple[str, ...] = ()
 
     @property
     def folder(self) -> str:

@@ -27,8 +27,8 @@ OTHERS = {
     "--micro-batch-size 1 --zero-stage 1 --deepspeed",
     "ms-swift": "NPROC_PER_NODE=2 swift sft --train_type lora --deepspeed zero2 "
     "--per_device_train_batch_size 1\n",
-    "NeMo 1": "trainer:\n  devices: 8\nmodel:\n  tensor_model_parallel_size: 2\n"
-    "  micro_batch_size: 1\n  megatron_amp_O2: true\n",
+    "NeMo 1": "python examples/nlp/language_modeling/megatron_gpt_pretraining.py "
+    "model.tensor_model_parallel_size=2 model.micro_batch_size=1\n",
     "NeMo AutoModel": "model:\n  _target_: nemo_automodel.NeMoAutoModelForCausalLM\n",
 }
 

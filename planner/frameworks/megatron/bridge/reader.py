@@ -19,6 +19,7 @@ from planner.frameworks.megatron.launch.known import (
 )
 from planner.frameworks.megatron.launch.placed import copies_of, placed
 from planner.frameworks.megatron.launch.reader import ranks_of, stack_of, training_of
+from planner.frameworks.megatron.nemo.reader import is_nemo
 from planner.launch.brief import Reading
 from planner.launch.sizes import MEGATRON, Size, sizes_of
 from planner.launch.unknown import CHANGES, Unknown
@@ -57,7 +58,7 @@ def _loaded(files: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
         except (yaml.YAMLError, ValueError):
             continue
         model = its.get("model") if isinstance(its, dict) else None
-        if isinstance(model, dict) and MARK in model:
+        if isinstance(model, dict) and MARK in model and not is_nemo(its):
             return name, its
     return "", {}
 

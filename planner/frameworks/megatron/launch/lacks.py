@@ -150,5 +150,11 @@ def _optimizer(asked: Asked) -> Iterator[Lack]:
         yield Lack("nothing is frozen", f"{where}freeze", "parts of the model", "none")
 
 
-WRITER = Writer("megatron", "Megatron-LM", f"core_v{VERSION}", megatron)
+WRITER = Writer(
+    "megatron",
+    "Megatron-LM",
+    f"core_v{VERSION}",
+    megatron,
+    kin=("planner.frameworks.megatron.nemo",),
+)
 """Files of Megatron-LM."""

@@ -1,6 +1,7 @@
 """Reads arguments of Megatron-LM into a layout, a training block and a model."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -105,11 +106,28 @@ def read(files: Mapping[str, str]) -> Reading:
         BadInputError: No file has arguments of Megatron, or a value is wrong.
     """
     name, words = _words(files)
+    reading, gpus = read_words(name, words), ranks_of(files)
+    left = () if gpus else uncounted(files)
+    return replace(reading, gpus=gpus, unknown=(*reading.unknown, *left))
+
+
+def read_words(name: str, words: Sequence[str]) -> Reading:
+    """Read words of a command line of Megatron-LM.
+
+    Args:
+        name: Name of the file that has them. [text]
+        words: Options, each with the values that it takes. [text]
+
+    Returns:
+        Settings that the words give. [-]
+
+    Raises:
+        BadInputError: A value is wrong.
+    """
     more = list(untaken(words, file=name))
     words, open_ones = filled(words, READ | deciding(), file=name)
     version, its = _given(name, words)
     refuse_contradictions(its, name)
-    gpus = ranks_of(files)
     unknown = [w for w in words if w.startswith("--") and not _known(w, version)]
     starter = [w for w in unknown if plain(w) in _STARTER]
     others = its.keys() - READ
@@ -132,9 +150,7 @@ def read(files: Mapping[str, str]) -> Reading:
             *refused,
             *_unplaced(its),
             *unpriced(its),
-            *(uncounted(files) if gpus is None else ()),
         ),
-        gpus=gpus,
         sizes=sizes_of(its, MEGATRON, file=name, spelled=option_of),
         per_replica=None
         if its.get("global_batch_size")

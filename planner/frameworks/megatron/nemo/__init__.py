@@ -1,0 +1,1 @@
+"""NeMo 1: configurations of a GPT, read as what they are in Megatron-LM."""
