@@ -1,7 +1,7 @@
 """Settings of launch files that a reader did not understand, and their refusal."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -126,6 +126,24 @@ def absent(name: str, file: object) -> Unknown:
         The setting. [-]
     """
     return Unknown(name, file, ABSENT, wants=str(file))
+
+
+def unjudged(
+    given: Mapping[str, object], known: Collection[str], judged: Collection[str]
+) -> Iterator[Unknown]:
+    """Arguments that a program has, and that stand in no list.
+
+    Args:
+        given: Values by argument. [-]
+        known: Arguments that the program has. [text]
+        judged: Arguments that are read, priced at one value, or harmless. [text]
+
+    Yields:
+        Settings. [-]
+    """
+    for name, value in given.items():
+        if name in known and name not in judged:
+            yield Unknown(str(name), value)
 
 
 @contextmanager

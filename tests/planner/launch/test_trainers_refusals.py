@@ -51,6 +51,12 @@ def accumulation(**its: object) -> Its:
     [
         ("llamafactory", FULL | {"quantization_bit": 4}, "quantization_bit: goes not"),
         ("llamafactory", FACTORY | {"do_train": False}, "do_train: trains nothing"),
+        (
+            "llamafactory",
+            {n: v for n, v in FACTORY.items() if n != "do_train"}
+            | {"do_predict": True},
+            "do_train: trains nothing",
+        ),
         ("llamafactory", FACTORY | {"use_apollo": True}, "use_apollo: goes not with"),
         (
             "llamafactory",

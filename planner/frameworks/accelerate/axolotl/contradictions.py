@@ -47,12 +47,10 @@ def refuse_contradictions(given: Mapping[str, Any], file: str) -> None:
 
 
 def _refuse_optimizer(given: Mapping[str, Any], file: str) -> None:
-    """Refuse bitsandbytes' moments over FSDP2's shards, or over weights on the host."""
-    its, name = block(given, "fsdp_config", "fsdp_"), given.get("optimizer")
+    """Refuse bitsandbytes' moments of weights on the host."""
+    its = block(given, "fsdp_config", "fsdp_")
     two = str(given.get("fsdp_version", its.get("version"))) == "2"
-    if two and its and name in ("adamw_8bit", "adamw_bnb_8bit"):
-        what = "knows no shards of FSDP2"
-        raise wrong(given, "optimizer", what, "adamw_torch_8bit", file)
-    if not two and on(its, "offload_params") and "8bit" in str(name):
+    eight = "8bit" in str(given.get("optimizer"))
+    if eight and not two and on(its, "offload_params"):
         what = "goes not with offload_params of FSDP1"
         raise wrong(given, "optimizer", what, "an optimizer without 8bit", file)

@@ -9,8 +9,8 @@ from planner.errors import BadInputError
 from planner.frameworks.accelerate.axolotl.contradictions import (
     refuse_contradictions,
 )
-from planner.frameworks.accelerate.axolotl.known import known
-from planner.frameworks.accelerate.axolotl.told import READ, SWITCHES, UNPRICED, told
+from planner.frameworks.accelerate.axolotl.told import READ, SWITCHES, told
+from planner.frameworks.accelerate.harmless import harmless
 from planner.frameworks.accelerate.launch.files import (
     Found,
     block,
@@ -289,6 +289,5 @@ def _quantized(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ignored(given: Mapping[str, Any]) -> Iterator[str]:
-    its = known()
-    harmless = (its.axolotl | its.liger) - READ - UNPRICED
-    yield from (f"{name} {value}" for name, value in given.items() if name in harmless)
+    its = harmless("axolotl")
+    yield from (f"{name} {value}" for name, value in given.items() if name in its)

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from planner.frameworks.accelerate.axolotl.known import VERSION, known, unknown_keys
+from planner.frameworks.accelerate.harmless import harmless
 from planner.frameworks.accelerate.launch.files import block
 from planner.frameworks.transformers import strange_attention
-from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
+from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown, unjudged
 
 SWITCHES = {
     "flash_attention": "flash_attention_2",
@@ -74,9 +75,12 @@ UNPRICED = frozenset(
         "ddp_bucket_cap_mb",
         "ddp_find_unused_parameters",
         "deepcompile",
+        "device",
         "device_map",
         "dpo_padding_free",
         "dpo_use_liger_kernel",
+        "dpo_use_logits_to_keep",
+        "dpo_use_weighting",
         "ebft",
         "embeddings_skip_upcast",
         "expert_parallel_size",
@@ -117,6 +121,7 @@ UNPRICED = frozenset(
         "llama4_linearized_experts",
         "lora_embedding_kernel",
         "lora_mlp_kernel",
+        "lora_model_dir",
         "lora_o_kernel",
         "lora_qkv_kernel",
         "lora_rank_pattern",
@@ -174,6 +179,9 @@ def told(given: Mapping[str, Any]) -> Iterator[Unknown]:
     """
     for name in unknown_keys(given):
         yield Unknown(name, why=f"no key of axolotl {VERSION}")
+    its = known()
+    judged = READ | UNPRICED | harmless("axolotl")
+    yield from unjudged(given, its.axolotl | its.liger, judged)
     for name in sorted(UNPRICED & given.keys()):
         if given[name] not in (None, False, 0):
             yield Unknown(name, given[name], CHANGES)

@@ -76,6 +76,7 @@ READ = frozenset(
 """Arguments that a layout, a training block or a stack is read from. [text]"""
 UNPRICED = frozenset(
     {
+        "activation_checkpointing_kwargs",
         "auto_find_batch_size",
         "ddp_bucket_cap_mb",
         "ddp_find_unused_parameters",
@@ -107,6 +108,7 @@ UNPRICED = frozenset(
         "use_logits_to_keep",
         "use_mps_device",
         "use_num_logits_to_keep",
+        "use_weighting",
     }
 )
 """Arguments that change time or memory in a way that is not read. [text]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner.errors import BadInputError
+from planner.frameworks.accelerate.harmless import harmless
 from planner.frameworks.accelerate.launch.known import (
     ACCELERATOR,
     FILES,
@@ -25,7 +26,7 @@ from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.shell.runs import launch_of
 from planner.launch.shell.settings import scalar
 from planner.launch.shell.values import fill_words, refuse_unset, unset
-from planner.launch.unknown import CHANGES, Unknown, absent
+from planner.launch.unknown import CHANGES, Unknown, absent, unjudged
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,8 @@ def told(given: Mapping[str, Any], options: Options) -> Iterator[Unknown]:
     for name in unknown_arguments(given):
         if name not in OF_SCRIPTS | UNPRICED | NAMES_ONLY:
             yield Unknown(name, why="no argument of Trainer, SFTTrainer or DPOTrainer")
+    judged = READ | UNPRICED | harmless("trainer")
+    yield from unjudged(given, trainer_arguments(), judged)
     yield from _of_scripts(options)
 
 
@@ -203,11 +206,8 @@ def ignored(given: Mapping[str, Any], options: Options) -> Iterator[str]:
     Yields:
         Settings as they are written. [text]
     """
-    skipped = READ | UNPRICED
-    harmless = known_arguments() | NAMES_ONLY
-    for name, value in given.items():
-        if name in harmless and name not in skipped:
-            yield f"{name} {value}"
+    its = (harmless("trainer") | earlier().harmless | NAMES_ONLY) - READ - UNPRICED
+    yield from (f"{name} {value}" for name, value in given.items() if name in its)
     yield from options.unset
 
 

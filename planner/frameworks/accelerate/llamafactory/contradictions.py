@@ -41,7 +41,8 @@ def refuse_contradictions(given: Mapping[str, Any], stage: int, file: str) -> No
         LLaMA-Factory 0.9.5 src/llamafactory/hparams/parser.py, finetuning_args.py and
         train/tuner.py.
     """
-    if str(given.get("do_train", True)).lower() == "false":
+    says = given.get("do_train") is not None or on(given, "do_predict")
+    if says and not on(given, "do_train"):
         raise wrong(given, "do_train", "trains nothing", "true", file)
     refuse_together(given, APART, file)
     kind = given["finetuning_type"]

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.errors import BadInputError
+from planner.frameworks.accelerate.harmless import harmless
 from planner.frameworks.accelerate.launch.files import (
     Found,
     block,
@@ -36,7 +37,7 @@ from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.brief import Reading
 from planner.launch.shell.runs import launch_of
 from planner.launch.shell.started import Started, changed, started
-from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown, absent
+from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown, absent, unjudged
 
 MARKS = frozenset(
     {
@@ -76,9 +77,11 @@ READ = (
 UNPRICED = frozenset(
     {
         "enable_liger_kernel",
+        "enable_torch_profiler",
         "fp8",
         "freeze_language_model",
         "mixture_of_depths",
+        "profile_modules",
         "quantization_device_map",
         "ref_model_adapters",
         "ref_model_quantization_bit",
@@ -295,15 +298,16 @@ def _quantized(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ignored(given: Mapping[str, Any]) -> Iterator[str]:
-    known = arguments() | earlier().harmless
-    harmless = known - keys().training_arguments - READ - UNPRICED
-    yield from (f"{name} {value}" for name, value in given.items() if name in harmless)
+    its = (harmless("llamafactory") | earlier().harmless) - keys().training_arguments
+    yield from (f"{name} {value}" for name, value in given.items() if name in its)
 
 
 def _unknown(given: Mapping[str, Any]) -> Iterator[Unknown]:
     """Settings that are not read, and settings that are not priced."""
     for name in unknown_arguments(given):
         yield Unknown(name, why="no argument of LLaMA-Factory")
+    own = arguments() - keys().training_arguments
+    yield from unjudged(given, own, READ | UNPRICED | harmless("llamafactory"))
     for name in sorted(UNPRICED & given.keys()):
         if given[name] not in (None, False):
             yield Unknown(name, given[name], CHANGES)

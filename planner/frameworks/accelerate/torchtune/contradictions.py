@@ -9,11 +9,8 @@ from planner.frameworks.accelerate.together import on, refuse_together, wrong
 APART = (("optimizer_in_bwd", "clip_grad_norm"),)
 """Settings that go not together. [text]"""
 IN_BACKWARD, STEPS = "optimizer_in_bwd", "gradient_accumulation_steps"
-NEEDS = (
-    ("enable_activation_offloading", "enable_activation_checkpointing"),
-    ("tensor_parallel_plan", "tensor_parallel_dim"),
-)
-"""Settings with the one that each needs. [text]"""
+OFFLOADING = "enable_activation_offloading"
+CHECKPOINTING = "enable_activation_checkpointing"
 
 
 def refuse_contradictions(given: Mapping[str, Any], file: str) -> None:
@@ -31,9 +28,9 @@ def refuse_contradictions(given: Mapping[str, Any], file: str) -> None:
         recipes of adapters read no optimizer_in_bwd.
     """
     refuse_together(given, APART, file)
-    for name, other in NEEDS:
-        if on(given, name) and not on(given, other):
-            raise wrong(given, name, f"needs {other}", f"{other} beside it", file)
+    if on(given, OFFLOADING) and not on(given, CHECKPOINTING):
+        what, allowed = f"needs {CHECKPOINTING}", f"{CHECKPOINTING} beside it"
+        raise wrong(given, OFFLOADING, what, allowed, file)
     if str(given.get("dtype")) in ("fp16", "float16"):
         what = "is no format of torchtune's recipes"
         raise wrong(given, "dtype", what, "bf16, fp32", file)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from planner.errors import BadInputError
+from planner.frameworks.accelerate.harmless import harmless
 from planner.frameworks.accelerate.launch.files import (
     Found,
     found,
@@ -36,7 +37,7 @@ from planner.frameworks.transformers import strange_attention
 from planner.launch.brief import Reading
 from planner.launch.shell.runs import launch_of
 from planner.launch.shell.started import Started, changed, started
-from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown, absent
+from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown, absent, unjudged
 
 MARKS = frozenset(
     {
@@ -190,9 +191,7 @@ def _script() -> frozenset[str]:
     """Arguments of the script beyond those of the trainers; env sets variables."""
     its = keys()
     own = its.of_weights | its.of_script | its.of_mixture
-    older = earlier().harmless | NAMES_ONLY
-    its_own = (own | older) - trainer_arguments()
-    return its_own | {"accelerate_config", "env", "config"}
+    return (own - trainer_arguments()) | _harmless()
 
 
 def _refuse_wide(given: Mapping[str, Any], name: str) -> None:
@@ -257,9 +256,14 @@ def _format(dtype: object) -> str:
     return str(dtype) if dtype in ("float32", "float16") else "bfloat16"
 
 
+def _harmless() -> frozenset[str]:
+    older = (earlier().harmless | NAMES_ONLY) - trainer_arguments()
+    return harmless("trl") | older | {"accelerate_config", "env", "config"}
+
+
 def _ignored(given: Mapping[str, Any]) -> Iterator[str]:
-    harmless = _script() - READ - UNPRICED
-    yield from (f"{name} {value}" for name, value in given.items() if name in harmless)
+    its = _harmless()
+    yield from (f"{name} {value}" for name, value in given.items() if name in its)
 
 
 def _absent(given: Mapping[str, Any], others: Found) -> Iterator[Unknown]:
@@ -274,6 +278,7 @@ def _unknown(given: Mapping[str, Any]) -> Iterator[Unknown]:
         if name not in trainer_arguments() | _script() | launcher_options():
             used = "; TRL has max_length" if name in LENGTHS else ""
             yield Unknown(name, why=f"no argument of TRL {TRL}{used}")
+    yield from unjudged(given, _script(), READ | UNPRICED | _harmless())
     for name in sorted(UNPRICED & given.keys()):
         if given[name] not in (None, False):
             yield Unknown(name, given[name], CHANGES)

@@ -218,8 +218,7 @@ def test_a_public_file_is_read() -> None:
 def test_shards_of_fsdp2_stay_in_bf16_and_those_of_fsdp1_do_not() -> None:
     """axolotl prepares FSDP2 itself, and raises nothing to fp32."""
     block = "fsdp_config: {reshard_after_forward: false}\n"
-    over = PUBLIC.replace("adamw_bnb_8bit", "adamw_torch_8bit")
-    second = read({"a.yml": over + block + "fsdp_version: 2\n"})
+    second = read({"a.yml": PUBLIC + block + "fsdp_version: 2\n"})
     assert second.stack["name"] == "hf-bf16"
     assert second.layout["zero_stage"] == 2
     first = "fsdp_config: {fsdp_sharding_strategy: FULL_SHARD}\n"

@@ -41,8 +41,8 @@ def text(its: dict[str, Any]) -> dict[str, str]:
         ),
         (FULL | {"adapter": "lora"}, "adapter: names no layers"),
         (
-            FULL | SHARDS | {"optimizer": "adamw_bnb_8bit"},
-            "optimizer: knows no shards of FSDP2",
+            FULL | {"optimizer": "adamw_8bit", "fsdp_config": {"offload_params": True}},
+            "optimizer: goes not with offload_params",
         ),
         (
             FULL | {"sample_packing": True, "rl": "dpo"},
