@@ -47,6 +47,7 @@ from planner.frameworks.accelerate.variants import RATIO, WORDS
 from planner.frameworks.deepspeed.launch.judged import judged
 from planner.frameworks.deepspeed.launch.settings import (
     optimizer,
+    overlap,
     refuse_two_optimizers,
     unused_copies,
 )
@@ -283,7 +284,7 @@ def _stack(its: Found) -> dict[str, Any]:
     given: dict[str, Any] = {}
     kind = str(its.places.get("distributed_type", "")).upper()
     if its.by_deepspeed:
-        given["name"] = DEEPSPEED_STACK
+        given |= {"name": DEEPSPEED_STACK} | overlap(its.zero)
     elif its.run:
         given |= _weights(its)
     kernels = liger(its.training)

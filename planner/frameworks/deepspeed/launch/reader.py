@@ -31,6 +31,7 @@ from planner.frameworks.deepspeed.launch.settings import (
     OPTIMIZERS,
     as_read,
     optimizer,
+    overlap,
     refuse_two_optimizers,
     unused_copies,
     wire,
@@ -96,7 +97,7 @@ def read(files: Mapping[str, str]) -> Reading:
         layout=layout,
         training=_training(filled, trainer, layout, gpus, name),
         model=_model(files),
-        stack=_stack(trainer),
+        stack=_stack(trainer) | overlap(filled),
         ignored=(*_ignored(its), *ignored(_others(trainer), options)),
         unknown=(
             *judged(filled),
@@ -322,7 +323,7 @@ def _attention(trainer: Fields) -> str | None:
     return None if stated is None else str(stated)
 
 
-def _stack(trainer: Fields) -> dict[str, str]:
+def _stack(trainer: Fields) -> dict[str, Any]:
     """Attention where it is not the default."""
     return asked_attention(_attention(trainer))
 

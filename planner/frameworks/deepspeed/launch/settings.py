@@ -197,6 +197,23 @@ def wire(its: Mapping[str, Any]) -> dict[str, Any]:
     return {"comm_dtype": {"gradients": given}} if given in ("fp32", "bf16") else {}
 
 
+def overlap(its: Mapping[str, Any]) -> dict[str, bool]:
+    """Reduction of gradients that a file puts behind the last backward.
+
+    Stage 3 is priced with its exchanges beside the layers.
+
+    Args:
+        its: Settings of a ds_config.json. [-]
+
+    Returns:
+        Word of a stack, or nothing. [-]
+    """
+    block = its.get("zero_optimization")
+    zero = block if isinstance(block, Mapping) else {}
+    behind = zero.get("overlap_comm") is False and zero.get("stage") in (1, 2)
+    return {"overlap_grad_reduce": False} if behind else {}
+
+
 def optimizer(its: Mapping[str, Any]) -> dict[str, str]:
     """Optimizer that DeepSpeed makes.
 

@@ -71,6 +71,23 @@ def test_formats_and_optimizer_are_read(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("stage", "beside", "behind"),
+    [(2, False, True), (2, True, False), (1, False, True), (3, False, False)],
+)
+def test_gradients_that_are_reduced_behind_the_backward_are_read(
+    target: str,
+    stage: int,
+    beside: bool,  # noqa: FBT001  # a switch
+    behind: bool,  # noqa: FBT001
+) -> None:
+    its = {"zero_optimization": {"stage": stage, "overlap_comm": beside}}
+    found = reading(its, target)
+    assert found.unknown == ()
+    assert (found.stack.get("overlap_grad_reduce") is False) is behind
+
+
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("optim", ["adafactor", "paged_adamw_8bit", "lion_32bit"])
 def test_two_optimizers_are_refused(target: str, optim: str) -> None:
     its = {"optimizer": {"type": "AdamW"}}
