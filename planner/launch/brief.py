@@ -228,6 +228,8 @@ class Reading:
         shares_batch: Setting of a global batch that DeepSpeed shares out over the
             replicas; empty where another tool does. [text]
         on_one_rank: Fields of a layout that a run of one rank has in place. [-]
+        shares_gpus: True where one process trains, and takes every GPU that it sees.
+            [-]
     """
 
     target: str
@@ -246,6 +248,7 @@ class Reading:
     copies: Copies | None = None
     shares_batch: str = ""
     on_one_rank: Mapping[str, object] = field(default_factory=dict)
+    shares_gpus: bool = False
 
     def layout_on(self, cluster: Cluster) -> Mapping[str, object]:
         """Fields of a layout that the files fix on a cluster.

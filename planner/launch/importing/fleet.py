@@ -77,6 +77,13 @@ def fleet_told(
     if not given or not reading.gpus or "pools" in reading.layout:
         return given
     whole = cluster_of(given if isinstance(given, str) else dict(given))
+    if reading.shares_gpus and whole.gpus > 1:
+        raise BadInputError(
+            "is started as one process, in which Trainer splits every batch over the "
+            f"{whole.gpus} GPUs (DataParallel), which is not priced",
+            field="python",
+            allowed="CUDA_VISIBLE_DEVICES=0, torchrun, or accelerate launch",
+        )
     as_many = reading.nodes in (None, whole.spec.in_service)
     if reading.gpus == whole.gpus and (as_many or _is_shaped(whole)):
         return given

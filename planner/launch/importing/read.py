@@ -31,6 +31,8 @@ from planner.specs.reading.read import user_text
 
 SETTINGS = (".json", ".toml", ".yaml", ".yml")
 """Endings of files of settings that a command may name. [text]"""
+BY_TRAINER = ("accelerate", "deepspeed")
+"""Frameworks whose runs are of one rank where `python` starts them. [text]"""
 DEEPEST = 4
 """Files that name each other in a row. [1]"""
 
@@ -184,7 +186,14 @@ def _by(target: Target, files: Files) -> Reading:
     method = method_of(files, tool)
     reading, launch = target.read(files), launch_of(files)
     gpus = reading.gpus or launch.ranks
-    reading = replace(reading, gpus=gpus, nodes=reading.nodes or launch.nodes)
+    by_trainer = reading.framework in BY_TRAINER and launch.alone and not reading.gpus
+    shares = by_trainer and reading.framework == "accelerate"
+    reading = replace(
+        reading,
+        gpus=1 if by_trainer else gpus,
+        nodes=reading.nodes or launch.nodes,
+        shares_gpus=shares and launch.visible != 1,
+    )
     return in_sequences(reading, files, tool) if method.pairs else reading
 
 

@@ -102,6 +102,20 @@ def certainty(command: Command) -> int:
     return POSSIBLE if _several(words) and name not in _UTILITIES else NONE
 
 
+def is_alone(command: Command) -> bool:
+    """Tell if a command is one process of Python, which nothing starts again. [-]."""
+    words, ranked = list(command.words), command.environment.keys() & _RANKED
+    name = words[0].rpartition("/")[2]
+    by_python = _PYTHON.fullmatch(name) or name.endswith(".py")
+    module = words[words.index("-m") + 1 :][:1] if "-m" in words else []
+    starts = any(MODULES.fullmatch(each) for each in module)
+    return bool(by_python and not starts and not command.tasks and not ranked)
+
+
+_RANKED = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
+"""Variables that say the place of a process among others. [text]"""
+
+
 def _trains(name: str, words: Sequence[str]) -> bool:
     if name not in TRAINING:
         return True

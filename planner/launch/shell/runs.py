@@ -10,7 +10,14 @@ from planner.launch.shell.bash.execute import run
 from planner.launch.shell.bash.parse import first_error, tree_of
 from planner.launch.shell.bash.programs import run_out
 from planner.launch.shell.bash.state import Choices, Command, Doubt, Record, Shell
-from planner.launch.shell.launchers import NONE, certainty
+from planner.launch.shell.launchers import NONE, certainty, is_alone
+from planner.launch.shell.seen import (
+    VISIBLE,
+    check_seen,
+    included,
+    starts_each,
+    visible_of,
+)
 from planner.launch.shell.tasks import (
     counted,
     head_of,
@@ -63,6 +70,8 @@ class Launch:
         environment: Variables that the script sets for it. [text]
         ranks: Ranks of the run; None where no file says them. [1]
         nodes: Nodes that the ranks lie on; None where no file says them. [1]
+        alone: True where one process is started, which starts no others. [-]
+        visible: GPUs of a node that the command sees; None where nothing hides any. [1]
     """
 
     file: str = ""
@@ -71,6 +80,8 @@ class Launch:
     environment: Mapping[str, str] = field(default_factory=dict)
     ranks: int | None = None
     nodes: int | None = None
+    alone: bool = False
+    visible: int | None = None
 
 
 @dataclass(frozen=True)
@@ -266,9 +277,13 @@ def _alternative(
             refuse_unset("a word of the run", plain(word), file=place or command.file)
     words = tuple(plain(word) for word in command.words)
     environment = {n: v for n, v in command.environment.items() if not PART.search(v)}
-    starter = counted(words, starter=True)
-    if world.record.given.get("NNODES") and "nodes" not in starter:
-        environment.setdefault("NNODES", world.record.given["NNODES"])
+    starter: Mapping[str, int] = counted(words, starter=True)
+    for name in ("NNODES", VISIBLE):
+        if world.record.given.get(name) and not (
+            name == "NNODES" and "nodes" in starter
+        ):
+            environment.setdefault(name, world.record.given[name])
+    starter, visible = _seen(command, words, starter, environment)
     launch = Launch(
         command.file,
         command.line,
@@ -276,6 +291,8 @@ def _alternative(
         environment,
         ranks_of(starter, around, environment) or None,
         nodes_of(starter, around, environment) or None,
+        alone=is_alone(command) and not starter,
+        visible=visible,
     )
     text = _written(command, environment, around)
     kept = {n: t for n, t in world.record.files.items() if not is_script(n, t)}
@@ -287,6 +304,26 @@ def _alternative(
         dict(world.record.choices.made),
         world.record.lines,
     )
+
+
+def _seen(
+    command: Command,
+    words: tuple[str, ...],
+    starter: Mapping[str, int],
+    environment: Mapping[str, str],
+) -> tuple[Mapping[str, int], int | None]:
+    """Counts of a command with the GPUs that it is told, and the GPUs that it sees."""
+    place = f"{command.file}:{command.line}"
+    counts = {**starter, **included(words, place)}
+    visible = visible_of(environment, place)
+    machines = counted(words).get("machines", 1)
+    check_seen({"machines": machines, **counts}, visible, place)
+    if starts_each(words) and not counts.keys() & {"ranks", "ranks_per_node"}:
+        given = command.environment.get(VISIBLE)
+        if given is not None and visible is None:
+            refuse_unset(VISIBLE, plain(given), file=place)
+        counts |= {"ranks_per_node": visible} if visible else {}
+    return counts, visible
 
 
 def _written(

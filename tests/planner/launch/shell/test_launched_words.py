@@ -4,6 +4,7 @@ import pytest
 
 from planner.errors import BadInputError
 from planner.launch.importing import read_texts
+from planner.launch.importing.fleet import UserOverrides, cluster_of, fleet_told
 from planner.launch.shell.runs import Launch, alternatives, launch_of
 
 MEGATRON = "pretrain_gpt.py --num-layers 8 --micro-batch-size 1"
@@ -194,12 +195,70 @@ def test_conditions_that_change_no_setting_are_not_asked_for() -> None:
         ("mpirun -np 64 python t.py", 64),
         ("NPROC_PER_NODE=8 NNODES=2 swift sft --x 1", 16),
         ("torchrun t.py", None),
+        ("CUDA_VISIBLE_DEVICES=0,1 accelerate launch t.py", 2),
+        ("export CUDA_VISIBLE_DEVICES=0,1,2\ndeepspeed t.py", 3),
+        ("CUDA_VISIBLE_DEVICES=2,3 llamafactory-cli train a.yaml", 2),
+        ("CUDA_VISIBLE_DEVICES=0,1 torchrun --nnodes 2 --nproc_per_node gpu t.py", 4),
+        ("CUDA_VISIBLE_DEVICES=0,1,2 torchrun --nproc_per_node 2 t.py", 2),
+        ("CUDA_VISIBLE_DEVICES=0\naccelerate launch t.py", None),
+        ("deepspeed --include localhost:0,1 t.py", 2),
+        ("deepspeed --include=a:0,1@b:0,2,3 t.py", 5),
+        (
+            "export CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7\n"
+            "accelerate launch --num_machines 2 --num_processes 16 t.py",
+            16,
+        ),
     ],
 )
 def test_ranks_follow_from_the_head_and_the_command(
     text: str, ranks: int | None
 ) -> None:
     assert launched(f"#!/bin/bash\n{text}\n").ranks == ranks
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node 8 t.py", "shows 2 GPUs"),
+        ("CUDA_VISIBLE_DEVICES=0,1 deepspeed --num_gpus 4 t.py", "shows 2 GPUs"),
+        ("CUDA_VISIBLE_DEVICES= accelerate launch t.py", "different GPUs"),
+        ("CUDA_VISIBLE_DEVICES=0,0 accelerate launch t.py", "different GPUs"),
+        ("CUDA_VISIBLE_DEVICES=$GPUS accelerate launch t.py", "--env GPUS=VALUE"),
+        ("deepspeed --exclude localhost:7 t.py", "leaves GPUs out"),
+        ("deepspeed --include localhost t.py", "names no GPUs"),
+    ],
+)
+def test_gpus_that_do_not_say_the_ranks_are_refused(text: str, says: str) -> None:
+    with pytest.raises(BadInputError, match=rf"run.sh:1: .*{says}"):
+        launched(text)
+
+
+TRAINER = "--per_device_train_batch_size 2 --bf16 --max_seq_length 2048"
+
+
+@pytest.mark.parametrize(
+    ("text", "on", "gpus"),
+    [
+        ("python train.py", "8xh100", None),
+        ("CUDA_VISIBLE_DEVICES=0,1 python train.py", "8xh100", None),
+        ("CUDA_VISIBLE_DEVICES=3 python train.py", "8xh100", 1),
+        ("#SBATCH --gres=gpu:8\npython train.py", "8xh100", None),
+        ("python train.py", "1xh100", 1),
+        ("python -m torch.distributed.run --nproc_per_node 4 train.py", "8xh100", 4),
+    ],
+)
+def test_one_process_takes_one_gpu_or_is_refused(
+    text: str, on: str, gpus: int | None
+) -> None:
+    """Trainer wraps the model in DataParallel where one process sees several GPUs."""
+    reading = read_texts({"run.sh": f"{text} {TRAINER}"}, "accelerate", "run.sh")
+    if gpus is None:
+        with pytest.raises(BadInputError, match="DataParallel"):
+            fleet_told(reading, UserOverrides(on=on))
+        return
+    its = fleet_told(reading, UserOverrides(on=on))
+    assert its is not None
+    assert cluster_of(its if isinstance(its, str) else dict(its)).gpus == gpus
 
 
 def test_a_file_that_the_script_writes_is_one_of_its_files() -> None:
