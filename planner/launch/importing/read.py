@@ -23,6 +23,7 @@ from planner.launch.shell.runs import (
     launch_of,
     refuse_alternatives,
 )
+from planner.launch.shell.seen import check_seen
 from planner.launch.shell.values import UnsetError
 from planner.launch.target import Files, Target
 from planner.launch.text.nodes import NODES, PLACE, pools_of, ranks_of
@@ -186,6 +187,8 @@ def _by(target: Target, files: Files) -> Reading:
     method = method_of(files, tool)
     reading, launch = target.read(files), launch_of(files)
     gpus = reading.gpus or launch.ranks
+    asked = {"ranks": gpus or 0, "nodes": reading.nodes or launch.nodes or 1}
+    check_seen(asked, launch.visible, f"{launch.file}:{launch.line}")
     by_trainer = reading.framework in BY_TRAINER and launch.alone and not reading.gpus
     shares = by_trainer and reading.framework == "accelerate"
     reading = replace(

@@ -31,6 +31,8 @@ _EXPANDED = frozenset(
 """Nodes that stand for other text than their source. [text]"""
 _IN_QUOTES = _EXPANDED - {"raw_string", "ansi_c_string", "process_substitution"}
 _BRACES = re.compile(r"(?<!\\)\{[^{}\s]*(?:,|\.\.)[^{}\s]*\}")
+_MISSED = re.compile(r"(?<!\\)(?:\\\\)*(?:`|\$[({])")
+"""Start of an expansion that the grammar has not seen. [text]"""
 _ESCAPE = re.compile(r"\\(.|\n)", re.DOTALL)
 _ESCAPE_IN_QUOTES = re.compile(r"\\([$`\"\\\n])")
 _RANGE = re.compile(r"\{(-?\d+)\.\.(-?\d+)(?:\.\.(-?\d+))?\}")
@@ -172,14 +174,17 @@ def _between(span: Span, shell: Shell, *, quoted: bool) -> Parts:
         # A space before an expansion in quotes belongs to the tree's node of it.
         source = text_of(child)
         start = child.start_byte + len(source) - len(source.lstrip(" \t\n"))
-        found += _literal(span.text(at, start), quoted=quoted)
+        found += _literal(span.text(at, start), shell, quoted=quoted)
         found += _expanded(child, shell, in_quotes=quoted)
         at = child.end_byte
-    return found + _literal(span.text(at, span.end), quoted=quoted)
+    return found + _literal(span.text(at, span.end), shell, quoted=quoted)
 
 
-def _literal(text: str, *, quoted: bool) -> Parts:
+def _literal(text: str, shell: Shell, *, quoted: bool) -> Parts:
     """Text without backslashes; the characters behind them are quoted."""
+    missed = _MISSED.search(text)
+    if missed:
+        shell.refuse(text.strip(), "has an expansion that is not followed")
     found, at = list[Part | None](), 0
     for match in (_ESCAPE_IN_QUOTES if quoted else _ESCAPE).finditer(text):
         found.append(Part(text[at : match.start()], quoted=quoted))
@@ -239,6 +244,9 @@ def _string(node: Node, shell: Shell, *, in_quotes: bool) -> Parts:
 
 def _output(node: Node, shell: Shell) -> str:
     """Output of a command; unknown where a program would have to be run."""
+    source = text_of(node).strip()
+    if source.startswith("`") and re.search(r"\\[$`\\]", source):
+        shell.refuse(source, "has backslashes in backquotes, which is not followed")
     out = list[str]()
     inner = shell.child(out=out)
     if "inherit_errexit" not in shell.options:

@@ -126,6 +126,7 @@ def test_a_script_that_ends_before_its_run_starts_none(text: str) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
+        r"X=`echo \`echo 3\``",
         "shopt -s nocasematch",
         "shopt -s lastpipe",
         "shopt -s nullglob",
@@ -259,6 +260,15 @@ def test_one_process_takes_one_gpu_or_is_refused(
     its = fleet_told(reading, UserOverrides(on=on))
     assert its is not None
     assert cluster_of(its if isinstance(its, str) else dict(its)).gpus == gpus
+
+
+def test_ranks_of_a_file_are_not_more_than_the_gpus_that_its_command_sees() -> None:
+    files = {
+        "run.sh": "CUDA_VISIBLE_DEVICES=0 accelerate launch --config_file a.yaml t.py",
+        "a.yaml": "distributed_type: MULTI_GPU\nnum_machines: 1\nnum_processes: 8\n",
+    }
+    with pytest.raises(BadInputError, match="shows 1 GPUs of a node"):
+        read_texts(files, "accelerate", "run.sh")
 
 
 def test_a_file_that_the_script_writes_is_one_of_its_files() -> None:
