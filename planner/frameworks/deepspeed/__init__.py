@@ -3,6 +3,7 @@
 from planner.frameworks.deepspeed.limits import LIMITS
 from planner.frameworks.deepspeed.recipe import RECIPE
 from planner.frameworks.profiles import (
+    read_formats,
     read_options,
     read_profile,
     read_switches,
@@ -19,5 +20,6 @@ FRAMEWORK = Framework(
     writers=writers("deepspeed", "launch"),
     switches=read_switches("deepspeed"),
     options=read_options("deepspeed"),
+    formats=read_formats("deepspeed"),
 )
 """DeepSpeed 0.19.8 with transformers 5.23 on PyTorch 2.13."""

@@ -146,11 +146,12 @@ def _batch(its: Layout) -> dict[str, Any]:
 
 def _format(brief: Brief) -> dict[str, Any]:
     precision = brief.training.precision
-    if precision == "fp16":
-        return {"fp16": {"enabled": True, "initial_scale_power": 16}}
     if precision == "fp32":
         return {}
-    found: dict[str, Any] = {"bf16": {"enabled": True}}
+    wire = {"communication_data_type": brief.layout.comm_dtype.gradients}
+    if precision == "fp16":
+        return {**wire, "fp16": {"enabled": True, "initial_scale_power": 16}}
+    found: dict[str, Any] = {**wire, "bf16": {"enabled": True}}
     if brief.layout.zero_stage:
         found["data_types"] = {"grad_accum_dtype": "fp32"}
     return found

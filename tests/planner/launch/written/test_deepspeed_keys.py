@@ -1,6 +1,7 @@
 """Keys of ds_config.json that change the price are read or refused, none dropped."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +10,11 @@ from hypothesis import strategies as st
 
 from planner.errors import BadInputError
 from planner.frameworks.deepspeed.launch.known import blocks
+from planner.job.resolve import resolve
 from planner.launch.brief import Reading
-from planner.launch.importing import read_texts
+from planner.launch.importing import UserOverrides, import_spec, read_texts
+from planner.prediction.predict import predict
+from planner.specs.job import JobSpec
 
 BF16: dict[str, Any] = {"bf16": {"enabled": True}}
 TRAINER = "per_device_train_batch_size: 2\nmax_length: 2048\nbf16: true\n"
@@ -120,3 +124,16 @@ def test_a_judged_key_is_told_but_with_the_values_that_are_priced(
     path = f"{block}.{name}" if block else name
     told = {each.name for each in reading(its, target).unknown}
     assert told == (set() if off and values else {path})
+
+
+def test_the_wire_of_a_file_is_priced(tmp_path: Path) -> None:
+    steps = {}
+    for wire in ("fp32", "bf16"):
+        told = UserOverrides(model="llama-3.1-8b", on="16xh100")
+        found = reading({"communication_data_type": wire}, "deepspeed")
+        job = JobSpec.model_validate(import_spec(found, told, []))
+        (workload,) = resolve(job, file="job", base=tmp_path)
+        priced = predict(workload, job.layout)
+        assert priced.layout.comm_dtype.gradients == wire
+        steps[wire] = priced.estimate.step_time_s.value
+    assert steps["bf16"] < steps["fp32"]
