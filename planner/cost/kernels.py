@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Self
 
 import numpy as np
@@ -106,8 +107,7 @@ def gemm_rate(
     calibration, gpu = workload.calibration, workload.gpu
     table = calibration.grouped_gemm if grouped else calibration.gemm
     half = _half(table)
-    wanted = workload.training.precision if narrow else half
-    wanted = wanted if wanted in NARROW else half
+    wanted = gemm_format(workload, grouped=grouped, narrow=narrow)
     entry = table[half] if wanted not in table else table[wanted]
     if wanted not in table:
         dense = calibration.gemm  # grouped products lose what dense ones lose
@@ -122,6 +122,25 @@ def gemm_rate(
         element=_element(workload, wanted),
         adding=_adding_time(workload, entry),
     )
+
+
+def gemm_format(
+    workload: Workload, *, grouped: bool = False, narrow: bool = True
+) -> str:
+    """Number format whose peak a GEMM runs at, as :func:`gemm_rate` looks it up.
+
+    Args:
+        workload: The job.
+        grouped: True where many experts share one launch.
+        narrow: True where inputs are cast if the job trains below half precision.
+
+    Returns:
+        A format of the calibration. [text]
+    """
+    calibration = workload.calibration
+    half = _half(calibration.grouped_gemm if grouped else calibration.gemm)
+    wanted = workload.training.precision if narrow else half
+    return wanted if wanted in NARROW else half
 
 
 def _element(workload: Workload, dtype: str) -> float:
@@ -244,12 +263,51 @@ def gemm_time(
     References:
         Fit on the kernel tables of nine NVIDIA GPUs, ``benchmarks/kernels``.
     """
+    return added(gemm_parts(rate, rows, outputs, inputs, wgrad=wgrad))
+
+
+def added(terms: Mapping[str, Floats]) -> Floats:
+    """Sum of terms, in their order.
+
+    Args:
+        terms: Times by name. [s]
+
+    Returns:
+        Time. [s]
+    """
+    return reduce(np.add, terms.values())
+
+
+def gemm_parts(
+    rate: GemmRate,
+    rows: Floats,
+    outputs: Floats,
+    inputs: Floats,
+    *,
+    wgrad: bool = False,
+) -> dict[str, Floats]:
+    """Terms of :func:`gemm_time`, in the order in which they add up.
+
+    Args:
+        rate: Constants of the GPU.
+        rows: M. [1]
+        outputs: N. [1]
+        inputs: K. [1]
+        wgrad: The product is added to a gradient that lasts.
+
+    Returns:
+        Multiplication, operands through memory, launch, and addition. [s]
+    """
     made = rows * outputs
     traffic = rate.element * (rows * inputs + inputs * outputs) + ELEMENT * made
     lost = rate.waves.lost(rows, outputs, inputs)
     work = 2.0 * (made + lost) * (inputs + rate.ramp) / rate.flops
-    time = work + traffic / rate.bandwidth + rate.overhead
-    return time + rate.adding * made if wgrad else time
+    parts = {
+        "multiply": work,
+        "operands": traffic / rate.bandwidth,
+        "launch": np.asarray(rate.overhead),
+    }
+    return parts | ({"add": rate.adding * made} if wgrad else {})
 
 
 def attention_kernel(workload: Workload) -> str:

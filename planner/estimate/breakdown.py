@@ -105,31 +105,72 @@ def time_breakdown(
     Returns:
         Times that add up to the step, and those that add up to ``other``. [s]
     """
+    busiest = max(work, key=lambda rank: rank.total)
+    causes = defaultdict(float, busiest.by_cause)
+    around = times_around(table, costs, counts)
+    causes["optimizer"] += around.update
+    causes["dp_comm"] += around.contention
+    causes["other"] += around.overhead
+    causes["pp_comm"] += around.transfers
+    causes["dp_comm"] += around.collectives
+    rest = around.step - sum(causes.values())
+    causes["bubble" if costs.pp > 1 else "compute"] += rest
+    factor = own_factor(table)
+    seconds = {cause: factor * time / 1e9 for cause, time in causes.items()}
+    straggler = around.step * (costs.slowdown - factor) / 1e9
+    waits = {**busiest.waits, "step_overhead": float(around.overhead)}
+    others = {name: factor * time / 1e9 for name, time in waits.items() if time}
+    return TimeBreakdown(**seconds, straggler=straggler), others
+
+
+@dataclass(frozen=True)
+class Around:
+    """Times of a step around the passes of its busiest rank. [ns]."""
+
+    step: int
+    """The simulated step, without stragglers."""
+    update: float
+    """Optimizer step of the rank that takes longest for it."""
+    contention: float
+    """Compute that collectives beside it slow down, in that rank's optimizer step."""
+    overhead: int
+    transfers: int
+    """The step less the step with free transfers between stages."""
+    collectives: int
+    """The step with free transfers less that with free gathers and scatters, too."""
+    updating: int
+    """The rank that takes longest for its optimizer step. [1]"""
+
+
+def times_around(table: CostTable, costs: StageCosts, counts: Counts) -> Around:
+    """Times of a step beside the forwards and backwards of its ranks.
+
+    Args:
+        table: Table of the layout's one mesh.
+        costs: Inner problem of the mesh.
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        The times. [ns]
+    """
     graph = graph_of(costs)
     x = durations(costs, stage_vectors(costs, counts))
     whole = makespan(graph, x, costs.p2p)
     without_p2p = makespan(graph, x, 0)
-    bare = _without_data_parallel(costs, x)
-    alone = makespan(graph, bare, 0)
-    busiest = max(work, key=lambda rank: rank.total)
-    causes = defaultdict(float, busiest.by_cause)
+    alone = makespan(graph, _without_data_parallel(costs, x), 0)
     slots = Slots(costs.pp, costs.vpp)
     last = max(range(costs.pp), key=lambda rank: x[slots.opt(rank)])
     part = table.each[costs.pool(last)]
     update = _update_ns(part, counts, list(stages_of(costs, last)))
-    causes["optimizer"] += update
-    causes["dp_comm"] += x[slots.opt(last)] - update - costs.overhead
-    causes["other"] += costs.overhead
-    causes["pp_comm"] += whole - without_p2p
-    causes["dp_comm"] += without_p2p - alone
-    rest = whole - sum(causes.values())
-    causes["bubble" if costs.pp > 1 else "compute"] += rest
-    factor = own_factor(table)
-    seconds = {cause: factor * time / 1e9 for cause, time in causes.items()}
-    straggler = whole * (costs.slowdown - factor) / 1e9
-    waits = {**busiest.waits, "step_overhead": float(costs.overhead)}
-    others = {name: factor * time / 1e9 for name, time in waits.items() if time}
-    return TimeBreakdown(**seconds, straggler=straggler), others
+    return Around(
+        step=whole,
+        update=update,
+        contention=x[slots.opt(last)] - update - costs.overhead,
+        overhead=costs.overhead,
+        transfers=whole - without_p2p,
+        collectives=without_p2p - alone,
+        updating=last,
+    )
 
 
 def own_factor(table: CostTable) -> float:
@@ -187,17 +228,27 @@ def work_by_rank(table: CostTable, costs: StageCosts, counts: Counts) -> list[Ra
     for pool, part in enumerate(table.each):
         context = Context.of(part.workload, part.meshes)
         data = DataGroups.of(part.workload, part.meshes, context.links)
-        layers = _layers(data, context, costs, counts)
-        ends = _ends(data, context, costs)
+        layers = layer_passes(data, context, costs, counts)
+        ends = end_passes(data, context, costs)
         here = (rank for rank in range(costs.pp) if costs.pool(rank) == pool)
         ranks += [_rank_causes(costs, counts, layers, ends, rank) for rank in here]
     return ranks
 
 
-def _layers(
+def layer_passes(
     data: DataGroups, context: Context, costs: StageCosts, counts: Counts
 ) -> Layers:
-    """Time of one layer of every kind and menu entry that the split has. [s]."""
+    """Time of one layer of every kind and menu entry that the split has.
+
+    Args:
+        data: Data-parallel groups.
+        context: Shared columns.
+        costs: Inner problem of the mesh.
+        counts: Layers by stage, kind and menu entry. [1]
+
+    Returns:
+        Forward and backward by kind and entry. [s]
+    """
     workload, meshes = data.workload, data.meshes
     owned = [layer_owned(workload, layer, meshes) for layer in workload.kinds]
     return {
@@ -208,8 +259,17 @@ def _layers(
     }
 
 
-def _ends(data: DataGroups, context: Context, costs: StageCosts) -> Ends:
-    """Stage and time of the embedding and of the head. [1] and [s]."""
+def end_passes(data: DataGroups, context: Context, costs: StageCosts) -> Ends:
+    """Stage and time of the embedding and of the head.
+
+    Args:
+        data: Data-parallel groups.
+        context: Shared columns.
+        costs: Inner problem of the mesh.
+
+    Returns:
+        Stages [1], and forward and backward. [s]
+    """
     workload, meshes = data.workload, data.meshes
     embedding, head = embedding_end(context), head_end(context)
     owned = embedding_owned(workload, meshes), head_owned(workload, meshes)

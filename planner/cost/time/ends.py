@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.cost.kernels import ELEMENT, gemm_rate, gemm_time
+from planner.cost.kernels import ELEMENT, added, gemm_rate, gemm_time
 from planner.cost.memory.activations import saved_bytes
 from planner.cost.memory.eager_bytes import replayed_ends
 from planner.cost.memory.masks import mask_bytes
@@ -224,20 +224,36 @@ def _head_weight_time(context: Context) -> Floats:
 
 def _head_pass(context: Context) -> tuple[Parts, Parts]:
     """Time of one norm, gather, head GEMM and cross-entropy, forward and backward."""
+    _, once = input_exchange(context, context.workload.model.hidden, gathers=1)
+    forward, backward = (
+        Parts().plus("compute", added(terms)).plus("tp_comm", once)
+        for terms in head_terms(context)
+    )
+    return launched(context, forward, backward, share=HEAD_KERNELS)
+
+
+def head_terms(context: Context) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Compute of one pass of the head, in the order in which it adds up.
+
+    Args:
+        context: Shared columns.
+
+    Returns:
+        Products, and norm with cross-entropy, forward and backward. [s], shape
+        (meshes,)
+    """
     workload, meshes = context.workload, context.meshes
     model, rate = workload.model, gemm_rate(workload, narrow=False)
     rows, inputs = context.local, np.full(len(meshes), float(model.hidden))
     outputs = padded_vocab(workload, meshes) / meshes.tp
-    ahead = gemm_time(rate, rows, outputs, inputs)
-    behind = gemm_time(rate, rows, inputs, outputs)
+    ahead = {"product": gemm_time(rate, rows, outputs, inputs)}
+    behind = {"input_gradient": gemm_time(rate, rows, inputs, outputs)}
     if workload.training.trains_head:
-        behind = behind + _head_weight_time(context)
+        behind["weight_gradient"] = _head_weight_time(context)
     logits = context.local * outputs
     norm = model.hidden * context.local * context.sigma
     loss = workload.profile.loss_traffic * logits
-    ahead = ahead + memory_time(workload, LOSS_FORWARD * loss + 4.0 * norm, 3)
-    behind = behind + memory_time(workload, (1 - LOSS_FORWARD) * loss + 5.0 * norm, 3)
-    _, once = input_exchange(context, model.hidden, gathers=1)
-    forward = Parts().plus("compute", ahead).plus("tp_comm", once)
-    backward = Parts().plus("compute", behind).plus("tp_comm", once)
-    return launched(context, forward, backward, share=HEAD_KERNELS)
+    moved = LOSS_FORWARD * loss + 4.0 * norm, (1 - LOSS_FORWARD) * loss + 5.0 * norm
+    for side, each in zip((ahead, behind), moved, strict=True):
+        side["norm_and_loss"] = memory_time(workload, each, 3)
+    return ahead, behind

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.cost.kernels import cast_time, gemm_rate, gemm_time
+from planner.cost.kernels import added, cast_time, gemm_rate, gemm_time
 from planner.cost.memory.activations import kept_bytes
 from planner.cost.memory.recompute_modules import core_share
 from planner.cost.meshes import Floats
@@ -48,9 +48,10 @@ def layer_time(
     Returns:
         Forward and backward, by cause. [s], shape (meshes,)
     """
-    work = _work(context, layer)
+    work = layer_work(context, layer)
     forward, backward = work.passes
-    backward = backward.plus("recompute", _repeated(context, layer, kind, work))
+    again = repeated(context, layer, kind)
+    backward = backward.plus("recompute", added(again))
     routed = isinstance(layer.ffn, Moe)
     share = launch_share(layer, kind)
     chunks = ring_chunks(context, layer)
@@ -87,8 +88,16 @@ class Work:
     passes: tuple[Parts, Parts]
 
 
-def _work(context: Context, layer: LayerKind) -> Work:
-    """Work of a layer, worked out once for all kinds of recompute."""
+def layer_work(context: Context, layer: LayerKind) -> Work:
+    """Work of a layer, worked out once for all kinds of recompute.
+
+    Args:
+        context: Shared columns.
+        layer: Kind of layer.
+
+    Returns:
+        Time of its parts. [s]
+    """
     if layer not in context.known:
         context.known[layer] = _worked_out(context, layer)
     found: Work = context.known[layer]
@@ -121,20 +130,32 @@ def _worked_out(context: Context, layer: LayerKind) -> Work:
     )
 
 
-def _repeated(
-    context: Context, layer: LayerKind, kind: RecomputeKind, work: Work
-) -> Floats:
-    """Time of what the backward makes again. [s]."""
-    again = np.zeros(len(context.meshes))
-    for name, ahead in work.gemms.items():
-        again = again + gemm_share(context.workload, layer, kind, name) * ahead
-    again = again + core_share(kind, layer) * work.core
-    again = again + kind.memory_ops * work.operators
-    again = again + kind.collectives * work.repeated
+def repeated(
+    context: Context, layer: LayerKind, kind: RecomputeKind
+) -> dict[str, Floats]:
+    """Time of what the backward makes again, in the order in which it adds up.
+
+    Args:
+        context: Shared columns.
+        layer: Kind of layer.
+        kind: Kind of recompute.
+
+    Returns:
+        Shares of the forward's parts by GEMM, core, operators and exchanges. [s],
+        shape (meshes,)
+    """
+    work = layer_work(context, layer)
+    again = {
+        name: gemm_share(context.workload, layer, kind, name) * ahead
+        for name, ahead in work.gemms.items()
+    }
+    again["core"] = core_share(kind, layer) * work.core
+    again["operators"] = kind.memory_ops * work.operators
+    again["other_exchanges"] = kind.collectives * work.repeated
     split = tensor_share(context.workload, layer, kind, context.meshes)
-    again = again + split * work.exchange
+    again["tensor_exchange"] = split * work.exchange
     if kind.modules:
-        again = again + module_time(context, layer, kind, work.beside)
+        again["modules"] = module_time(context, layer, kind, work.beside)
     return again
 
 
@@ -163,9 +184,26 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
     Returns:
         Forward and backward. [s], shape (meshes,)
     """
+    forward, backward = gemm_terms(context, layer, gemm)
+    return added(forward), added(backward)
+
+
+def gemm_terms(
+    context: Context, layer: LayerKind, gemm: Gemm
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Terms of :func:`gemm_times`, in the order in which they add up.
+
+    Args:
+        context: Shared columns.
+        layer: The layer, for its experts.
+        gemm: Shape and split.
+
+    Returns:
+        Products, casts and adapters, forward and backward. [s], shape (meshes,)
+    """
     if gemm.split.startswith("expert"):
-        return _expert_times(context, layer, gemm)
-    rows, outputs, inputs = shape = gemm_shape(context, gemm)
+        return _expert_terms(context, layer, gemm)
+    rows, outputs, inputs = gemm_shape(context, gemm)
     workload = context.workload
     narrow = gemm.name not in HALF_PRECISION
     rate = gemm_rate(workload, narrow=narrow)
@@ -177,13 +215,28 @@ def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, 
             strict=True,
         )
     ]
-    forward = gemm_time(rate, rows, outputs, inputs)
-    backward = gemm_time(rate, rows, inputs, outputs)
-    forward, backward = forward + casts[0], backward + casts[1]
-    if is_frozen(workload, layer):
-        extra = adapter_times(workload, layer, gemm, shape)
-        return forward + extra[0], backward + extra[1]
-    return forward, backward + gemm_weight_time(context, layer, gemm)
+    forward = {"product": gemm_time(rate, rows, outputs, inputs), "casts": casts[0]}
+    backward = {
+        "input_gradient": gemm_time(rate, rows, inputs, outputs),
+        "casts": casts[1],
+    }
+    return _trained(context, layer, gemm, forward, backward)
+
+
+def _trained(
+    context: Context,
+    layer: LayerKind,
+    gemm: Gemm,
+    forward: dict[str, Floats],
+    backward: dict[str, Floats],
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Terms with those of the adapters, or of the weight gradient. [s]."""
+    if is_frozen(context.workload, layer):
+        shape = gemm_shape(context, gemm)
+        ahead, behind = adapter_times(context.workload, layer, gemm, shape)
+        return forward | {"adapters": ahead}, backward | {"adapters": behind}
+    gradient = gemm_weight_time(context, layer, gemm)
+    return forward, backward | {"weight_gradient": gradient}
 
 
 def _casts(
@@ -200,27 +253,25 @@ def _weight_casts(workload: Pricing, weights: Floats) -> tuple[Floats, Floats]:
     return once, once
 
 
-def _expert_times(
+def _expert_terms(
     context: Context, layer: LayerKind, gemm: Gemm
-) -> tuple[Floats, Floats]:
-    """Forward and backward time of a routed GEMM: one launch over the local experts.
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """Forward and backward terms of a routed GEMM: one launch over the local experts.
 
     Work and activations are of all copies; the weights of every local
     expert are read once.
     """
     assert isinstance(layer.ffn, Moe)
     local_experts = layer.ffn.experts / context.meshes.ep
-    copies, outputs, inputs = shape = gemm_shape(context, gemm)
+    copies, outputs, inputs = gemm_shape(context, gemm)
     rate = gemm_rate(context.workload, grouped=True)
     casts = _casts(context.workload, copies, outputs, inputs)
     weights = rate.element * (local_experts - 1) * outputs * inputs / rate.bandwidth
-    forward = gemm_time(rate, copies, outputs, inputs) + weights
-    backward = gemm_time(rate, copies, inputs, outputs) + weights
-    forward, backward = forward + casts[0], backward + casts[1]
-    if is_frozen(context.workload, layer):
-        extra = adapter_times(context.workload, layer, gemm, shape)
-        return forward + extra[0], backward + extra[1]
-    return forward, backward + gemm_weight_time(context, layer, gemm)
+    forward = {"product": gemm_time(rate, copies, outputs, inputs)}
+    backward = {"input_gradient": gemm_time(rate, copies, inputs, outputs)}
+    for side, cast in zip((forward, backward), casts, strict=True):
+        side |= {"other_experts": weights, "casts": cast}
+    return _trained(context, layer, gemm, forward, backward)
 
 
 def _expert_work(
