@@ -17,7 +17,7 @@ from joblib import Parallel, delayed
 
 from benchmarks.accuracy.crossval import left_out
 from benchmarks.accuracy.price_for_fit import Observation, observe, steps
-from planner.cost import kernels, routing, waves
+from planner.cost import attention, kernels, routing, waves
 from planner.cost.meshes import Meshes
 from planner.cost.network import collectives
 from planner.cost.table import table
@@ -188,7 +188,7 @@ TERMS = (
         "attention has a level of its own, not that of products",
         "curves measured by kernel, hardware/calibration",
         ("megatron-moe-modelzoo", "nemo-docs"),
-        kernels,
+        attention,
         "attention_level",
         _level_of_products,
     ),

@@ -11,7 +11,8 @@ from hardware.calibration import GemmCalibration, calibration
 from hardware.catalog import gpu, resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.graph.topology import ClusterTopology
-from planner.cost.kernels import ELEMENT, NARROW, QUERY_BLOCK, GemmRate, gemm_time
+from planner.cost.attention import QUERY_BLOCK
+from planner.cost.kernels import ELEMENT, NARROW, GemmRate, gemm_time
 from planner.cost.meshes import Floats, Groups
 from planner.cost.network.collectives import (
     all_gather_time,

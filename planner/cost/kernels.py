@@ -10,7 +10,7 @@ import numpy as np
 from hardware.calibration import AttentionCurve, GemmCalibration
 from hardware.kernels.attention import UNFUSED, stand_in
 from hardware.specs import GpuSpec
-from planner.cost.meshes import Floats, Number
+from planner.cost.meshes import Floats
 from planner.cost.pricing import Pricing
 from planner.cost.streaming import operator_latency, stream_rate
 from planner.cost.waves import FULL, Waves
@@ -36,14 +36,6 @@ SHOWN_GRADIENT = 0.6
 """Part of the bytes of adding that hides behind no product, as 61 products on A100
 take longer than those without, in quartiles 0.42 to 0.77. On B200 0.7 for 2,048
 tokens, 0.3 for 4,096 (MooreThreads/SimuMax configs/system, accumulate=True). [1]"""
-QUERY_BLOCK = 128
-"""Query rows that one block of a flash-attention kernel works on. [1]"""
-BACKWARD_ATTENTION = 2.5
-"""Kernel FLOPs of a flash-attention backward over its forward. [1]"""
-UNALIGNED_RATE = 0.5
-"""Rate of products on vector units that load two bytes each, over peak. [1]"""
-TENSOR_CORE_ALIGNMENT = 8
-"""Half-precision numbers that rows of a tensor-core operand come in. [1]"""
 
 
 @dataclass(frozen=True)
@@ -104,16 +96,8 @@ def gemm_rate(
     Returns:
         The constants of :func:`gemm_time`.
     """
-    calibration, gpu = workload.calibration, workload.gpu
-    table = calibration.grouped_gemm if grouped else calibration.gemm
-    half = _half(table)
-    wanted = gemm_format(workload, grouped=grouped, narrow=narrow)
-    entry = table[half] if wanted not in table else table[wanted]
-    if wanted not in table:
-        dense = calibration.gemm  # grouped products lose what dense ones lose
-        lost = dense[wanted].efficiency / dense[half].efficiency
-        own = {"efficiency": entry.efficiency * lost, "ramp": dense[wanted].ramp}
-        entry = entry.model_copy(update=own)
+    wanted, entry = gemm_constants(workload, grouped=grouped, narrow=narrow)
+    gpu = workload.gpu
     return GemmRate.of(
         entry,
         gpu,
@@ -124,10 +108,10 @@ def gemm_rate(
     )
 
 
-def gemm_format(
+def gemm_constants(
     workload: Workload, *, grouped: bool = False, narrow: bool = True
-) -> str:
-    """Number format whose peak a GEMM runs at, as :func:`gemm_rate` looks it up.
+) -> tuple[str, GemmCalibration]:
+    """Number format that a GEMM runs in, and its calibrated constants.
 
     Args:
         workload: The job.
@@ -135,12 +119,20 @@ def gemm_format(
         narrow: True where inputs are cast if the job trains below half precision.
 
     Returns:
-        A format of the calibration. [text]
+        A format of the calibration [text], and its constants. [-]
     """
     calibration = workload.calibration
-    half = _half(calibration.grouped_gemm if grouped else calibration.gemm)
+    table = calibration.grouped_gemm if grouped else calibration.gemm
+    half = _half(table)
     wanted = workload.training.precision if narrow else half
-    return wanted if wanted in NARROW else half
+    wanted = wanted if wanted in NARROW else half
+    entry = table[half] if wanted not in table else table[wanted]
+    if wanted not in table:
+        dense = calibration.gemm  # grouped products lose what dense ones lose
+        lost = dense[wanted].efficiency / dense[half].efficiency
+        own = {"efficiency": entry.efficiency * lost, "ramp": dense[wanted].ramp}
+        entry = entry.model_copy(update=own)
+    return wanted, entry
 
 
 def _element(workload: Workload, dtype: str) -> float:
@@ -323,21 +315,6 @@ def attention_kernel(workload: Workload) -> str:
     return kernel.get(workload.gpu.arch, first)
 
 
-def attention_level(workload: Pricing) -> float:
-    """Rate of the stack's attention kernel over the measured curve. [1].
-
-    The level of products, ``clock``, is not part of it: attention does not lose what a
-    stack loses there to casts, layouts and launches.
-
-    Args:
-        workload: The job.
-
-    Returns:
-        The ratio. [1]
-    """
-    return workload.profile.attention_rate
-
-
 def priced_kernel(workload: Workload) -> str | None:
     """Measured kernel whose rates price the attention of a job.
 
@@ -393,78 +370,3 @@ def is_unfused(workload: Workload) -> bool:
         True for the kernel ``unfused``.
     """
     return attention_kernel(workload) == UNFUSED
-
-
-def unfused_time(
-    workload: Pricing, *, flops: Floats, scores: Floats, head_dim: int
-) -> tuple[Floats, Floats]:
-    """Forward and backward time of attention by explicit scores.
-
-    Two batched products forward and four backward at the rate of GEMMs, and
-    what softmax, dropout and the products move::
-
-        T = F / (P eps) + b S / (eta W),   2 F / (P eps) + b' S / (eta W)
-
-    Args:
-        workload: The job.
-        flops: Forward FLOPs over the whole square of scores. [FLOP]
-        scores: Scores, one per head, query and key. [1]
-        head_dim: Size of a query head; one that 8 does not divide cannot feed the
-            tensor cores, so that the vector units multiply. [1]
-
-    Returns:
-        Forward and backward time. [s]
-
-    References:
-        Korthikanti et al., arXiv:2205.05198, section 4.1: the tensors of the core.
-        arXiv:2401.14489 and NVIDIA's guide to matrix products: 16-byte alignment.
-    """
-    flops_rate = gemm_rate(workload, narrow=False).flops
-    if head_dim % TENSOR_CORE_ALIGNMENT:
-        flops_rate = UNALIGNED_RATE * (workload.gpu.peak_fp32 or flops_rate)
-    bandwidth = stream_rate(workload)
-    speed = workload.profile.attention_rate
-    traffic = workload.profile.score_forward, workload.profile.score_backward
-    ahead, behind = (moved * scores / bandwidth for moved in traffic)
-    return (
-        (flops / flops_rate + ahead) / speed,
-        (2 * flops / flops_rate + behind) / speed,
-    )
-
-
-def attention_time(
-    workload: Pricing, *, span: Number, flops: Floats, blocks: Floats, head_dim: int
-) -> tuple[Floats, Floats]:
-    """Forward and backward time of the attention core.
-
-    The rate is read off the measured curve at the length that attends. Where the
-    GPU is less full than in the benchmark, the rate falls as ``w / (w + w0)``. There
-    ``w`` is the waves of query blocks over the SMs.
-
-    Args:
-        workload: The job: kernel and GPU.
-        span: Tokens that attend to each other. [token]
-        flops: Causal-halved forward FLOPs. [FLOP]
-        blocks: Blocks of 128 query rows over all heads. [1]
-        head_dim: Size of a query head. [1]
-
-    Returns:
-        Forward and backward kernel time. [s]
-
-    References:
-        FlashAttention-2 and -3 benchmark figures; backward is 2.5x the FLOPs.
-    """
-    curve = attention_curve(workload, head_dim)
-    lengths = np.log2(np.array(curve.seq_len, dtype=np.float64))
-    half = workload.calibration.attention_waves
-    waves = blocks / workload.gpu.sm_count
-    times = []
-    for factor, measured, w0 in (
-        (1.0, curve.forward, half.forward),
-        (BACKWARD_ATTENTION, curve.backward, half.backward),
-    ):
-        rate = np.interp(np.log2(span), lengths, np.array(measured, dtype=np.float64))
-        measured_at = 1.0 if curve.waves is None else 1.0 + w0 / curve.waves
-        emptier = np.maximum((1.0 + w0 / waves) / measured_at, 1.0)
-        times.append(factor * flops / (rate * attention_level(workload)) * emptier)
-    return times[0], times[1]

@@ -2,20 +2,17 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
-from planner.cost.kernels import (
-    ELEMENT,
-    NARROW,
+from planner.cost.attention import (
     QUERY_BLOCK,
     attention_time,
-    by_blocks,
-    is_unfused,
     unfused_time,
 )
-from planner.cost.meshes import Floats
+from planner.cost.kernels import ELEMENT, NARROW, by_blocks, is_unfused
+from planner.cost.meshes import Floats, Number
 from planner.cost.network import collectives as wire
 from planner.cost.parameters.adapters import carries, is_frozen
 from planner.cost.time.columns import Context
@@ -46,7 +43,7 @@ def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     Returns:
         Forward and backward. [s], shape (meshes,)
     """
-    meshes, attention = context.meshes, layer.attention
+    attention = layer.attention
     if isinstance(attention, ScanBlock):
         scan = scan_times(context, attention)
         if not isinstance(attention, SideBySide):
@@ -55,19 +52,41 @@ def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
         return scan[0] + beside[0], scan[1] + beside[1]
     if is_unfused(context.workload):
         return _score_times(context, layer)
-    flops = context.by_span(attention.kernel_flops)
-    blocks = attention.heads / meshes.tp * context.local / QUERY_BLOCK
-    ahead, behind = attention_time(
-        context.workload,
-        span=context.rows.span,
-        flops=flops * context.local / meshes.tp,
-        blocks=np.maximum(blocks, 1.0),
-        head_dim=_query_dim(layer),
-    )
+    ahead, behind = attention_time(context.workload, **core_case(context, layer))
     if not attention.index_flops(context.workload.training.seq_len, causal=True):
         return ahead, behind
     index = index_times(context, attention)
     return ahead + index[0], behind + index[1]
+
+
+class CoreCase(TypedDict):
+    """Size of a fused attention core on a rank, as ``attention_time`` takes it."""
+
+    span: Number
+    flops: Floats
+    blocks: Floats
+    head_dim: int
+
+
+def core_case(context: Context, layer: LayerKind) -> CoreCase:
+    """Size of the fused attention core of a layer on a rank.
+
+    Args:
+        context: Shared columns.
+        layer: Kind of layer, without a scan.
+
+    Returns:
+        Tokens that attend [token], forward FLOPs, blocks of queries, size of a head.
+    """
+    meshes, attention = context.meshes, layer.attention
+    flops = context.by_span(attention.kernel_flops)
+    blocks = attention.heads / meshes.tp * context.local / QUERY_BLOCK
+    return {
+        "span": context.rows.span,
+        "flops": flops * context.local / meshes.tp,
+        "blocks": np.maximum(blocks, 1.0),
+        "head_dim": _query_dim(layer),
+    }
 
 
 def _query_dim(layer: LayerKind) -> int:

@@ -108,7 +108,7 @@ def operator_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     for each in operators(layer):
         ahead, behind = moved.get(each.split, (0.0, 0.0))
         moved[each.split] = ahead + each.forward, behind + each.backward
-    sorting = _sorting_bytes(context, layer)
+    sorting = sorting_bytes(context, layer)
     forward = np.sum([moved[key][0] * share[key] for key in moved], axis=0) + sorting
     backward = np.sum([moved[key][1] * share[key] for key in moved], axis=0) + sorting
     return (
@@ -117,11 +117,18 @@ def operator_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     )
 
 
-def _sorting_bytes(context: Context, layer: LayerKind) -> Floats:
-    """Bytes that sort all received copies of tokens by expert, and back: 8 h k. [B].
+def sorting_bytes(context: Context, layer: LayerKind) -> Floats:
+    """Bytes that sort all received copies of tokens by expert, and back: 8 h k.
 
     An all-to-all leaves the copies in the order of their senders. Several experts of a
     rank then need a second permutation before their products and one after.
+
+    Args:
+        context: Shared columns.
+        layer: Kind of layer.
+
+    Returns:
+        Bytes of one pass. [B], shape (meshes,)
 
     References:
         Megatron-Core, MoEAlltoAllTokenDispatcher: sort_chunks_by_idxs if

@@ -8,7 +8,8 @@ import pytest
 from strategies import small_job
 from whole_fleet import groups_on
 
-from planner.cost.kernels import cast_time, gemm_rate, unfused_time
+from planner.cost.attention import unfused_time
+from planner.cost.kernels import cast_time, gemm_rate
 from planner.cost.meshes import Meshes
 from planner.cost.network.collectives import all_gather_time, fabric
 from planner.cost.parameters.data_groups import DataGroups, gather_time, scatter_time

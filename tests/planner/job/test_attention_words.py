@@ -11,7 +11,8 @@ from hardware.kernels.attention import (
     attention_words,
     stand_in,
 )
-from planner.cost.kernels import attention_kernel, attention_time, priced_kernel
+from planner.cost.attention import attention_time
+from planner.cost.kernels import attention_kernel, priced_kernel
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.errors import BadInputError

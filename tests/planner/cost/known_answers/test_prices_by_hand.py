@@ -7,7 +7,8 @@ import pytest
 from strategies import small_job
 from whole_fleet import groups_on
 
-from planner.cost.kernels import attention_time, gemm_rate, gemm_time
+from planner.cost.attention import attention_time
+from planner.cost.kernels import gemm_rate, gemm_time
 from planner.cost.memory.activations import saved_bytes
 from planner.cost.meshes import Groups, Meshes
 from planner.cost.network.collectives import (
