@@ -31,6 +31,7 @@ from planner.specs.answer.size import SizeAnswer
 from planner.specs.answer.tuning import Tuning
 from planner.specs.job import JobSpec
 from planner.specs.layouts.context import TOLD
+from planner.why.terms import Why
 
 ROOT = Path(__file__).resolve().parents[2]
 Schema = dict[str, Any]
@@ -319,6 +320,7 @@ TABLES: dict[str, Callable[[], str]] = {
             Result,
             Plan,
             Prediction,
+            Why,
             TrainingMemory,
             InferenceMemory,
             Explained,

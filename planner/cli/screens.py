@@ -33,6 +33,8 @@ SHOWN = frozenset(
         "quiet",
         "layout",
         "fail_on",
+        "why_name",
+        "depth",
     }
 )
 """Options that change what is shown or written, or the layout alone."""

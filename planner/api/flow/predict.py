@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from planner.economics import with_run
 from planner.economics.phases import Phase, phases_of, run_of_plans
+from planner.estimate.pricing import price
 from planner.job.loading import Job, workload_for
 from planner.job.resolve import about
 from planner.job.variants import variants
@@ -16,6 +17,8 @@ from planner.specs.answer.prediction import PhasePrediction, Prediction
 from planner.specs.answer.result import RankedPlan
 from planner.specs.answer.run import Run
 from planner.verify.writable import writer_breaches
+from planner.why.ask import terms_of
+from planner.why.terms import PhaseTerm, Why
 
 if TYPE_CHECKING:
     from planner.report.pages import Page
@@ -82,6 +85,24 @@ class Priced:
             page = prediction_page(plan, workload, heading(workload), said)
             parts.append((phase.name, page))
         return phased_page(parts, self.run)
+
+    def why(self, name: str) -> Why:
+        """Terms of a number, as a tree, for each phase.
+
+        Args:
+            name: One of :data:`planner.why.ask.NAMES`. [text]
+
+        Returns:
+            The trees. [s] or [GiB]
+
+        Raises:
+            BadInputError: No number has this name.
+        """
+        terms = []
+        for phase, plan in self.pairs:
+            layout = price(phase.job.workload_of(plan), plan.layout)
+            terms.append(PhaseTerm(phase=phase.name, term=terms_of(layout, name)))
+        return Why(terms=tuple(terms))
 
 
 def priced(job: Job) -> Priced:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Annotated
 
 import typer
+from pydantic import BaseModel
 from rich.console import RenderableType
 
 from planner.api.flow.predict import Priced, cautions, priced
@@ -29,8 +30,11 @@ from planner.cli.screens import (
 from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.stopping import this_run
 from planner.cli.verdicts import Failing, fail_over, failing_risk
+from planner.errors import BadInputError
 from planner.report import heading, phases_report, prediction_report, quiet_report
+from planner.report.answers.why import why_report
 from planner.report.screen import PhaseAnswer, screen
+from planner.why.ask import check_name
 
 LayoutText = Annotated[
     str | None,
@@ -42,6 +46,21 @@ LayoutText = Annotated[
     ),
 ]
 
+WhyName = Annotated[
+    str | None,
+    typer.Option(
+        "--why",
+        metavar="NAME",
+        help="Print the terms of a number, with formulas and sources: step_time, "
+        "memory, a cause of the step, or a part of either.",
+        show_default=False,
+    ),
+]
+Depth = Annotated[
+    int,
+    typer.Option("--depth", min=1, metavar="N", help="Levels that --why prints."),
+]
+
 
 @guarded
 @sourced
@@ -50,6 +69,8 @@ def predict(
     *,
     context: typer.Context,
     layout: LayoutText = None,
+    why_name: WhyName = None,
+    depth: Depth = 3,
     time_limit: TimeLimit = TO_PRICE,
     json_to: JsonTo = None,
     report_to: ReportTo = None,
@@ -65,6 +86,8 @@ def predict(
         source: The job. [-]
         context: Context of the command. [-]
         layout: Layout in its short form. [text]
+        why_name: Number whose terms are printed in place of the answer. [text]
+        depth: Levels of the terms. [1]
         time_limit: Longest time in all, from the start of the process. [s]
         json_to: File for JSON, or `-` for stdout. [-]
         report_to: File for the page. [path]
@@ -75,21 +98,46 @@ def predict(
         fail_on: Risk that makes the exit code 3. [text]
 
     Raises:
-        BadInputError: No layout is given, or the layout is not legal.
+        BadInputError: No layout is given, the layout is not legal, or no number has
+            the name of `--why`.
         TimeLimitError: The layout was not priced in time.
         Exit: With 3, for a risk over that of `--fail-on`.
     """
     shown, risk = detail(verbose=verbose, quiet=quiet), failing_risk(fail_on)
+    if why_name is not None:
+        _check_why(why_name, shown)
     check_writable(json=json_to, report=report_to, trace=trace_to, save=source.save)
     asked = source.read(layout)
     with this_run().searching(time_limit):
         found = priced(asked.job())
-    json_text = found.answer.model_dump_json(by_alias=True, indent=2)
     command = _next(context, found)
-    deliver(_shown(shown, found, command, asked.assumed), json_text, json_to)
+    if why_name is None:
+        deliver(
+            _shown(shown, found, command, asked.assumed), _json(found.answer), json_to
+        )
+    else:
+        terms = found.why(why_name)
+        deliver(why_report(terms, depth), _json(terms), json_to)
     write_report(report_to, lambda: replace(found.page(), command=command))
     show_steps(found.phases, found.plans, trace_to, plot=plot and json_to != "-")
     fail_over(risk, [plan.estimate.memory for plan in found.plans])
+
+
+def _check_why(name: str, shown: Detail) -> None:
+    """Refuse terms of no number, and terms beside another amount of the answer."""
+    check_name(name)
+    if shown != Detail.SCREEN:
+        raise BadInputError(
+            "terms are printed in place of the answer",
+            field="--why",
+            value=name,
+            allowed="--why without --verbose and --quiet",
+        )
+
+
+def _json(answer: BaseModel) -> str:
+    """The answer as JSON. [text]."""
+    return answer.model_dump_json(by_alias=True, indent=2)
 
 
 def _next(context: typer.Context, found: Priced) -> str:

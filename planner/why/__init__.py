@@ -1,0 +1,1 @@
+"""The terms that an estimate adds up, down to the operator, with their sources."""

@@ -1,0 +1,117 @@
+"""Sources of the facts that terms rest on, and the stack's constants in force."""
+
+from collections.abc import Mapping
+
+from planner.cost.attention import attention_level
+from planner.cost.kernels import attention_curve, attention_kernel, gemm_constants
+from planner.cost.pricing import Pricing
+
+
+def in_force(workload: Pricing, *names: str) -> dict[str, str]:
+    """Constants and switches of the stack by name.
+
+    Args:
+        workload: The job.
+        names: Fields of the profile. [text]
+
+    Returns:
+        Value by name. [text]
+    """
+    return {name: str(getattr(workload.profile, name)) for name in names}
+
+
+def _calibrated(workload: Pricing, section: str, field: str, source: str) -> str:
+    """A measured constant: file, field, source, and the reason to borrow it."""
+    calibration = workload.calibration
+    reason = calibration.transferred.get(section)
+    base = f"as {calibration.base}: " if calibration.base else ""
+    borrowed = f" ({base}{reason})" if reason else ""
+    return f"calibration/{calibration.name}.yaml {field}: {source}{borrowed}"
+
+
+def _sheet(folder: str, name: str, sources: Mapping[str, str], field: str) -> str:
+    """A number of a datasheet: file, field and source."""
+    return f"{folder}/{name}.yaml {field}: {sources.get(field, sources.get('*', ''))}"
+
+
+def gemm_sources(workload: Pricing, *, grouped: bool, narrow: bool) -> tuple[str, ...]:
+    """Sources of the rate of a product.
+
+    Args:
+        workload: The job.
+        grouped: True where many experts share one launch.
+        narrow: True where inputs are cast if the job trains below half precision.
+
+    Returns:
+        Calibration and datasheet. [text]
+    """
+    dtype, entry = gemm_constants(workload, grouped=grouped, narrow=narrow)
+    section = "grouped_gemm" if grouped else "gemm"
+    gpu, peak = workload.gpu, {"mxfp8": "fp8", "nvfp4": "fp4"}.get(dtype, dtype)
+    return (
+        _calibrated(workload, section, f"{section}.{dtype}", entry.source),
+        _sheet("gpus", gpu.name, gpu.sources, f"peak_{peak}"),
+    )
+
+
+def memory_sources(workload: Pricing) -> tuple[str, ...]:
+    """Sources of the rate of memory-bound operators.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        Calibration and datasheet. [text]
+    """
+    gpu, measured = workload.gpu, workload.calibration.memory
+    return (
+        _calibrated(workload, "memory", "memory", measured.source),
+        _sheet("gpus", gpu.name, gpu.sources, "memory_bandwidth"),
+    )
+
+
+def attention_sources(workload: Pricing, head_dim: int) -> tuple[str, ...]:
+    """Sources of the rate of a fused attention core.
+
+    Args:
+        workload: The job.
+        head_dim: Size of a query head. [1]
+
+    Returns:
+        The curve that stands for the kernel. [text]
+    """
+    curve = attention_curve(workload, head_dim)
+    field = f"attention {curve.kernel} head_dim {curve.head_dim}"
+    return (_calibrated(workload, "attention", field, curve.source),)
+
+
+def link_sources(workload: Pricing) -> tuple[str, ...]:
+    """Sources of the rates of links, inside a scale-up domain and outside.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        Calibration and datasheets. [text]
+    """
+    cluster, measured = workload.topology.cluster, workload.calibration.scale_up
+    ways = (cluster.scale_up, cluster.nic)
+    sheets = (_sheet("links", a.name, a.sources, "bandwidth") for a in ways)
+    return (_calibrated(workload, "scale_up", "scale_up", measured.source), *sheets)
+
+
+def attention_stack(workload: Pricing) -> dict[str, str]:
+    """Constants of the stack that the attention core depends on.
+
+    Args:
+        workload: The job.
+
+    Returns:
+        Value by name. [text]
+    """
+    own = {"attention_kernel": attention_kernel(workload)}
+    return (
+        in_force(workload, "attention_rate")
+        | own
+        | {"attention level": f"{attention_level(workload):g}"}
+    )
