@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from planner.errors import BadInputError
 from planner.launch.unknown import NOT_PRICED, Unknown
 
 Given = Mapping[str, Any]
@@ -11,8 +10,6 @@ DROPOUT = 0.1
 """Default of --hidden-dropout. [1]"""
 MASK = 1
 """Bytes per element of a dropout's mask. [B]"""
-NARROW = ("exp_avg_dtype", "exp_avg_sq_dtype", "main_grads_dtype", "main_params_dtype")
-"""Formats of what the optimizer keeps, fp32 unless it is precision-aware. [text]"""
 
 
 def costs_of(its: Given) -> dict[str, Any]:
@@ -74,43 +71,3 @@ def _experts(its: Given) -> Iterator[Unknown]:
     if experts > ranks and not its.get("moe_grouped_gemm"):
         why = "without it experts run one after another, which is not priced"
         yield Unknown("--moe-grouped-gemm", None, why)
-
-
-def refuse_contradictions(its: Given, file: str) -> None:
-    """Refuse arguments that Megatron-LM's own checks refuse together.
-
-    Args:
-        its: Values by argument. [-]
-        file: File of the arguments, for messages. [text]
-
-    Raises:
-        BadInputError: Two arguments contradict each other.
-
-    References:
-        Megatron-LM core_v0.16.1, megatron/training/arguments.py, validate_args;
-        megatron/core/optimizer/optimizer_config.py.
-    """
-    aware = its.get("use_precision_aware_optimizer")
-    for name in NARROW:
-        if its.get(name, "fp32") != "fp32" and not aware:
-            allowed = "fp32, or --use-precision-aware-optimizer"
-            _refuse(file, name, its[name], allowed)
-    if its.get("bf16") and its.get("fp16"):
-        _refuse(file, "fp16", None, "--fp16 or --bf16")
-    summed = its.get("accumulate_allreduce_grads_in_fp32")
-    if summed and its.get("main_grads_dtype", "fp32") != "fp32":
-        _refuse(file, "main_grads_dtype", its["main_grads_dtype"], "fp32, as summed")
-    rope = its.get("position_embedding_type") == "rope"
-    rotary = its.get("use_rotary_position_embeddings")
-    if not (rope or rotary or its.get("add_position_embedding", True)):
-        _refuse(file, "no_position_embedding", None, "--position-embedding-type none")
-
-
-def _refuse(file: str, name: str, value: object, allowed: str) -> None:
-    raise BadInputError(
-        "is refused by Megatron-LM itself beside the other arguments",
-        file=file,
-        field="--" + name.replace("_", "-"),
-        value=value,
-        allowed=allowed,
-    )

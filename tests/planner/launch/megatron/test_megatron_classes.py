@@ -73,6 +73,13 @@ def test_an_argument_that_is_not_priced_is_refused(name: str) -> None:
         assert refused or not one["options"], name
 
 
+PIPED = "--pipeline-model-parallel-size 2"
+SIZES = "--hierarchical-context-parallel-sizes"
+EACH = "--num-layers-per-virtual-pipeline-stage"
+CHUNKS = "--num-virtual-stages-per-pipeline-rank"
+LAYOUT = "--pipeline-model-parallel-layout"
+
+
 @pytest.mark.parametrize(
     ("words", "stack"),
     [
@@ -137,6 +144,43 @@ def test_what_is_not_priced_is_refused_by_its_option(
         ("--sequence-parallel False", "--sequence-parallel"),
         ("--swiglu true", "--swiglu"),
         ("--swiglu 1", "--swiglu"),
+        ("--hierarchical-context-parallel-sizes 2 4", SIZES),
+        ("--context-parallel-size 4 --hierarchical-context-parallel-sizes 2 4", SIZES),
+        ("--context-parallel-size 4 --cp-comm-type a2a+p2p", "--cp-comm-type"),
+        (f"{PIPED} {EACH} 4 {CHUNKS} 2", EACH),
+        (f"{PIPED} --pipeline-model-parallel-layout Et*16|t*8|t*8L", LAYOUT),
+        (f"{PIPED} {EACH} 4 --decoder-first-pipeline-num-layers 4", EACH),
+        (f"{PIPED} --num-layers 33", "--num-layers"),
+        (f"{PIPED} {EACH} 3", EACH),
+        (f"{PIPED} {CHUNKS} 3", CHUNKS),
+        (f"{EACH} 4", "--pipeline-model-parallel-size"),
+        ("--overlap-param-gather --overlap-grad-reduce", "--overlap-param-gather"),
+        (
+            "--overlap-param-gather --use-distributed-optimizer",
+            "--overlap-param-gather",
+        ),
+        ("--fp8-format hybrid --fp8-param-gather", "--fp8-param-gather"),
+        ("--hidden-size 100 --num-attention-heads 32", "--hidden-size"),
+        ("--context-parallel-size 4 --seq-length 4100", "--seq-length"),
+        (
+            "--seq-length 8192 --max-position-embeddings 4096",
+            "--max-position-embeddings",
+        ),
+        (
+            "--recompute-granularity selective --recompute-method uniform",
+            "--recompute-method",
+        ),
+        ("--tensor-model-parallel-size 2 --tp-comm-overlap", "--tp-comm-overlap"),
+        ("--expert-model-parallel-size 2", "--expert-model-parallel-size"),
+        (
+            "--num-experts 8 --expert-model-parallel-size 3",
+            "--expert-model-parallel-size",
+        ),
+        ("--optimizer-cpu-offload", "--optimizer-cpu-offload"),
+        (
+            "--multi-latent-attention --group-query-attention",
+            "--group-query-attention",
+        ),
     ],
 )
 def test_what_megatron_refuses_is_refused(words: str, option: str) -> None:

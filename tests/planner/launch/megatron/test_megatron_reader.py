@@ -55,7 +55,7 @@ def layers_of(words: str) -> list[int]:
             [3, 4, 4, 4, 4, 4, 4, 3],
         ),
         (
-            "--pipeline-model-parallel-size 4 "
+            "--pipeline-model-parallel-size 5 "
             "--pipeline-model-parallel-layout 'Et*3|(tt|)*13tttL'",
             [3, *[2] * 13, 3],
         ),
@@ -165,7 +165,11 @@ def test_copies_of_the_optimizer_go_by_the_ranks() -> None:
         ),
         ("--fp8-format e4m3 --fp8-recipe mxfp8", "mxfp8", {}),
         ("--fp4-format e2m1", "nvfp4", {}),
-        ("--tp-comm-overlap", "bf16", {"tp_overlap": True}),
+        (
+            "--sequence-parallel --tensor-model-parallel-size 2 --tp-comm-overlap",
+            "bf16",
+            {"tp_overlap": True},
+        ),
         ("--cross-entropy-loss-fusion", "bf16", {"loss": "fused"}),
         (
             "--cross-entropy-loss-fusion --cross-entropy-fusion-impl te",
