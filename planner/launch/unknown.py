@@ -107,7 +107,8 @@ def placed(files: Mapping[str, str], name: str) -> str:
         `file:line`; empty where no line holds the name. [text]
     """
     for word in dict.fromkeys((name, name.rpartition(".")[2])):
-        alone = re.compile(rf"(?<![\w.-]){re.escape(word)}(?![\w-])")
+        spelled = re.escape(word.lstrip("-")).replace(r"\-", "_").replace("_", "[_-]")
+        alone = re.compile(rf"(?<![\w.-])(?:--)?{spelled}(?![\w-])")
         for file, text in files.items():
             for number, line in enumerate(text.splitlines(), start=1):
                 if alone.search(line.partition(" #")[0]):

@@ -1,6 +1,7 @@
 """Reads files of a torchtitan run into a layout, a training block and a model."""
 
 import ast
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -28,35 +29,10 @@ KINDS = ("none", "selective", "full")
 LENGTH = 2048
 """Tokens of a sequence where none is given. [token]"""
 SELECTED = ("--module", "--config")
-OPTION = "--{}."
 SUBCOMMAND = "activation-checkpoint:"
 """Start of the word that chooses activation checkpointing in a command. [text]"""
-SECTIONS = (
-    "training",
-    "parallelism",
-    "activation-checkpoint",
-    "activation_checkpoint",
-    "compile",
-    "optimizer",
-    "model",
-    "experimental",
-    "float8",
-    "checkpoint",
-    "metrics",
-    "comm",
-    "debug",
-    "lr-scheduler",
-    "lr_scheduler",
-    "profiler",
-    "profiling",
-    "validator",
-    "validation",
-    "dataloader",
-    "job",
-    "hf-assets-path",
-    "dump-folder",
-)
-"""Sections that words of a command line begin with. [text]"""
+SETTING = re.compile(r"--[\w-]+\.[\w.-]+(=|$)")
+"""Word of a command line that names a setting by its section."""
 
 
 def reads(files: Mapping[str, str]) -> bool:
@@ -173,7 +149,7 @@ def _overrides(words: Sequence[str]) -> Values:
         if word.replace("_", "-").startswith(SUBCOMMAND):
             name = word.partition(":")[2].removesuffix("-ac")
             found["activation_checkpoint"] = "none" if name == "None" else name
-        if not any(word.startswith(OPTION.format(section)) for section in SECTIONS):
+        if not SETTING.match(word):
             continue
         name, equals, inline = word[2:].partition("=")
         key, value = _switched(name.replace("-", "_"))
@@ -183,7 +159,7 @@ def _overrides(words: Sequence[str]) -> Values:
             value = _literal(following)
         if not unset(str(value)):
             found[key] = value
-        elif kind_of(renamed(key)) != "harmless":
+        elif kind_of(renamed(key), value) != "harmless":
             refuse_unset(f"--{name}", str(value), file="the command line")
     return found
 
@@ -263,7 +239,7 @@ def _stack(values: Values, model: Mapping[str, Any]) -> dict[str, Any]:
 def _shown(values: Values, kind: str) -> Iterator[Unknown]:
     """Settings of one kind, as a user would write them."""
     for name in sorted(values):
-        if kind_of(name) == kind and not name.startswith("model.num_mtp"):
+        if kind_of(name, values[name]) == kind and not name.startswith("model.num_mtp"):
             yield Unknown(name, values[name])
 
 

@@ -45,6 +45,7 @@ class _File(BaseModel):
 
     used: frozenset[str]
     unread: frozenset[str]
+    plain: dict[str, list[Any]]
     harmless: frozenset[str]
     harmless_sections: frozenset[str]
     renamed: dict[str, str]
@@ -89,20 +90,25 @@ def registered(name: str) -> Values:
     return found
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str, value: object) -> Kind:
     """Kind of a setting: read, without effect on the price, or unknown.
 
     Args:
         name: Section and name, as release 0.3.0 has them. [text]
+        value: Value of the setting. [-]
 
     Returns:
         Kind of the setting. [-]
     """
     its = _file()
+    if name in its.plain and value not in its.plain[name]:
+        return "unknown"
     if name in its.used or name in WORDS:
         return "used"
     section = name.partition(".")[0]
-    harmless = name in its.harmless or section in its.harmless_sections
+    harmless = (
+        name in its.harmless | its.plain.keys() or section in its.harmless_sections
+    )
     return "harmless" if harmless else "unknown"
 
 

@@ -8,6 +8,7 @@ from planner.errors import BadInputError
 from planner.frameworks.torchtitan.launch.reader import read, reads
 from planner.frameworks.torchtitan.limits import ROTATIONS
 from planner.launch.brief import Reading
+from planner.launch.importing.read import read_texts
 
 LAUNCH = "torchrun --nnodes=4 --nproc-per-node=8 -m torchtitan.train "
 OWN = LAUNCH + "--module llama3 --config llama3_8b "
@@ -240,3 +241,34 @@ def test_files_are_recognised() -> None:
     assert reads({"train.sh": OWN})
     assert not reads({"pyproject.toml": '[project]\nname = "x"'})
     assert not reads({"train.sh": "torchrun pretrain_gpt.py"})
+
+
+@pytest.mark.parametrize(
+    ("setting", "other"),
+    [
+        ("training.mixed_precision_reduce", "bfloat16"),
+        ("training.mixed_precision_param", "float32"),
+        ("training.dtype", "bfloat16"),
+        ("optimizer.implementation", "for-loop"),
+        ("optimizer.implementation", "foreach"),
+        ("fault_tolerance.enable", "true"),
+        ("fault_tolerance.semi_sync_method", "diloco"),
+        ("comm.mode", "torchcomms"),
+        ("debug.detect_anomaly", "true"),
+        ("override.imports", "[mine]"),
+        ("experimental.custom_import", "mine"),
+    ],
+)
+def test_values_that_are_not_priced_are_refused_with_their_line(
+    setting: str, other: str
+) -> None:
+    text = OWN + f"\\\n    --{setting.replace('_', '-')} {other}\n"
+    (word,) = command(f"--{setting} {other}").unknown
+    assert word.name == setting
+    (placed,) = read_texts({"train.sh": text}, "torchtitan", "here").unknown
+    assert placed.place == "train.sh:2"
+
+
+def test_values_that_are_priced_are_harmless() -> None:
+    words = "--training.mixed_precision_reduce float32 --optimizer.implementation fused"
+    assert not command(words + " --compile.backend inductor").unknown
