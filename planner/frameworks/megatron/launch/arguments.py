@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain
 
-from planner.frameworks.megatron.launch.defaults import DROPOUT
+from planner.frameworks.megatron.checks.defaults import DROPOUT
 from planner.frameworks.megatron.launch.lacks import MOMENTS, OPTIMIZERS, backend
 from planner.frameworks.megatron.launch.model import model_arguments
 from planner.frameworks.megatron.launch.recompute import (

@@ -8,8 +8,8 @@ import yaml
 
 from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
-from planner.frameworks.megatron.launch.checks import refuse_contradictions
-from planner.frameworks.megatron.launch.defaults import costs_of, unpriced
+from planner.frameworks.megatron.checks.defaults import costs_of, unpriced
+from planner.frameworks.megatron.checks.refused import refuse_contradictions
 from planner.frameworks.megatron.launch.described import OTHERS, SIZES, described
 from planner.frameworks.megatron.launch.known import (
     VERSIONS,

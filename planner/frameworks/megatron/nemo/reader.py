@@ -27,6 +27,10 @@ GRANULARITY = "model.activations_checkpoint_granularity"
 CHUNKS = "model.virtual_pipeline_model_parallel_size"
 INTERLEAVED = frozenset({"model.overlap_p2p_comm", "model.batch_p2p_comm"})
 """Fields that count where a rank has several chunks. [text]"""
+OVERLAPS = frozenset(
+    {"model.optim.overlap_grad_sync", "model.optim.overlap_param_sync"}
+)
+"""Fields that an optimizer takes whose states the ranks share. [text]"""
 COUNTED = {
     "model.activations_checkpoint_method": "--recompute-method",
     "model.activations_checkpoint_num_layers": "--recompute-num-layers",
@@ -170,6 +174,8 @@ def _said(fields: Fields) -> Iterator[tuple[str, list[str]]]:
     """Words of Megatron-LM by the field that says them."""
     own = names()
     for path, value in fields.items():
+        if path in OVERLAPS and not _shares(fields):
+            continue
         if path in own.options:
             yield path, _words(own.options[path], value)
         elif path in own.words:
@@ -177,6 +183,14 @@ def _said(fields: Fields) -> Iterator[tuple[str, list[str]]]:
         elif path in COUNTED and fields.get(GRANULARITY) == "full":
             yield path, _words(COUNTED[path], value)
     yield from _of_several(fields)
+
+
+def _shares(fields: Fields) -> bool:
+    """True where ranks share the states of the optimizer."""
+    name = str(fields.get("model.optim.name"))
+    return "--use-distributed-optimizer" in names().words["model.optim.name"].get(
+        name, ()
+    )
 
 
 def _words(option: str, value: Any) -> list[str]:

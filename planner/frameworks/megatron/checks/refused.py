@@ -106,9 +106,9 @@ def _indivisible(name: str) -> Callable[[Given], bool]:
 
 def _chunks(its: Given) -> int:
     """Virtual stages of a rank. [1]."""
-    if its.get(EACH):
-        return _counted(its) // _pp(its) // its[EACH]
-    return its.get(CHUNKS) or 1
+    if each := its.get(EACH):
+        return _counted(its) // _pp(its) // int(each)
+    return int(its.get(CHUNKS) or 1)
 
 
 def _cut(its: Given) -> bool:

@@ -1,0 +1,1 @@
+"""Checks of Megatron-LM: arguments refused together, and what defaults cost."""
