@@ -1,12 +1,13 @@
 """Sizes of a model in launch files, against the model that a user names."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from planner.errors import BadInputError
 from planner.models.architecture import Architecture
-from planner.models.layers.attention import Attention
+from planner.models.layers.attention import Attention, LatentAttention
 from planner.models.layers.feedforward import Mlp, Moe
 
 
@@ -46,6 +47,22 @@ def _experts(model: Architecture, name: str) -> set[int]:
     return {getattr(block, name) for block in blocks if isinstance(block, Moe)}
 
 
+def _latent(model: Architecture, name: str) -> set[int]:
+    attentions = (kind.attention for kind in model.kinds)
+    found = {getattr(a, name) for a in attentions if isinstance(a, LatentAttention)}
+    return found - {None, 0}
+
+
+def _windows(model: Architecture) -> set[int]:
+    windows = (getattr(kind.attention, "window", None) for kind in model.kinds)
+    return {window for window in windows if window}
+
+
+def _head_widths(model: Architecture) -> set[int]:
+    attentions = (kind.attention for kind in model.kinds)
+    return {a.head_dim for a in attentions if isinstance(a, Attention)}
+
+
 KNOWN: dict[str, Callable[[Architecture], set[int]]] = {
     "layers": lambda model: {model.layers},
     "width": lambda model: {model.hidden},
@@ -54,10 +71,22 @@ KNOWN: dict[str, Callable[[Architecture], set[int]]] = {
     "feed-forward width": _widths,
     "experts": lambda model: _experts(model, "experts"),
     "experts of a token": lambda model: _experts(model, "top_k"),
+    "width of shared experts": lambda model: _experts(model, "shared_ffn"),
+    "prediction layers": lambda model: {model.mtp_layers} - {0},
+    "tokens of a window": _windows,
+    "head width": _head_widths,
+    "latent attention": lambda model: {1} if _latent(model, "kv_rank") else set(),
+    "latent width of keys": lambda model: _latent(model, "kv_rank"),
+    "latent width of queries": lambda model: _latent(model, "q_rank"),
 }
 """Values of a size in the layers of a model; empty where no layer has the size."""
-OF_ONE_KIND = ("key and value heads",)
-"""Sizes that latent attention does not have, whatever a file says. [text]"""
+OF_ONE_KIND = (
+    "key and value heads",
+    "head width",
+    "latent width of keys",
+    "latent width of queries",
+)
+"""Sizes that one kind of attention has, and others not, whatever a file says. [text]"""
 MEGATRON = {
     "num_layers": "layers",
     "hidden_size": "width",
@@ -67,6 +96,13 @@ MEGATRON = {
     "moe_ffn_hidden_size": "feed-forward width",
     "num_experts": "experts",
     "moe_router_topk": "experts of a token",
+    "moe_shared_expert_intermediate_size": "width of shared experts",
+    "mtp_num_layers": "prediction layers",
+    "window_size": "tokens of a window",
+    "kv_channels": "head width",
+    "multi_latent_attention": "latent attention",
+    "kv_lora_rank": "latent width of keys",
+    "q_lora_rank": "latent width of queries",
 }
 """Size by argument of Megatron-LM. [text]"""
 HUGGING_FACE = {
@@ -98,13 +134,21 @@ def sizes_of(
         spelled: Spelling of a name in the file. [text]
 
     Returns:
-        Sizes that are given as whole numbers above 0. [-]
+        Sizes that are given above 0. [-]
     """
+    counts = ((name, what, _count(given.get(name))) for name, what in names.items())
     return tuple(
-        Size(what, given[name], spelled(name), file)
-        for name, what in names.items()
-        if type(given.get(name)) is int and given[name] > 0
+        Size(what, count, spelled(name), file) for name, what, count in counts if count
     )
+
+
+def _count(value: object) -> int:
+    """A whole number, a switch that is on as 1, a window by its reach; else 0. [1]."""
+    if isinstance(value, str) and re.fullmatch(r"\(?\d+,\s*\d+\)?", value):
+        value = [int(each) for each in re.findall(r"\d+", value)]
+    if isinstance(value, list | tuple) and value and type(value[0]) is int:
+        return value[0] + 1 if value[0] > 0 else 0
+    return max(value, 0) if isinstance(value, int) else 0
 
 
 def refuse_other_model(sizes: Sequence[Size], model: Architecture, named: str) -> None:
@@ -125,7 +169,7 @@ def refuse_other_model(sizes: Sequence[Size], model: Architecture, named: str) -
             file=size.file,
             field=size.field,
             value=size.value,
-            allowed=f"{has}, or another --model",
+            allowed=f"{has if its else 'none'}, or another --model",
         )
 
 

@@ -106,9 +106,11 @@ def placed(files: Mapping[str, str], name: str) -> str:
     Returns:
         `file:line`; empty where no line holds the name. [text]
     """
+    # An option is looked for as one, so that no option of ours is found in a file.
+    dashes = "--" if name.startswith("--") and "." not in name else "(?:--)?"
     for word in dict.fromkeys((name, name.rpartition(".")[2])):
         spelled = re.escape(word.lstrip("-")).replace(r"\-", "_").replace("_", "[_-]")
-        alone = re.compile(rf"(?<![\w.-])(?:--)?{spelled}(?![\w-])")
+        alone = re.compile(rf"(?<![\w.-]){dashes}{spelled}(?![\w-])")
         for file, text in files.items():
             for number, line in enumerate(text.splitlines(), start=1):
                 if alone.search(line.partition(" #")[0]):

@@ -136,7 +136,8 @@ def read_texts(
     copies = reading.copies
     if copies:
         copies = replace(copies, place=placed(files, copies.name) or where)
-    return replace(reading, unknown=tuple(unknown), copies=copies)
+    sizes = (replace(s, file=placed(files, s.field) or s.file) for s in reading.sizes)
+    return replace(reading, unknown=tuple(unknown), copies=copies, sizes=tuple(sizes))
 
 
 def _meant(files: Files, name: str | None, variables: Mapping[str, str]) -> Reading:

@@ -108,7 +108,7 @@ def read(files: Mapping[str, str]) -> Reading:
             *_deciding(its),
         ),
         gpus=gpus,
-        sizes=_sizes(values, name),
+        sizes=_sizes(values | _stated(its), name),
         copies=copies_of(values, "ddp.num_distributed_optimizer_instances"),
     )
 
@@ -142,6 +142,12 @@ def _values(its: Mapping[str, Any], file: str) -> tuple[dict[str, Any], list[Unk
     if "expert_model_parallel_size" in found or "num_moe_experts" in str(its):
         found.setdefault("num_experts", SOME)
     return found, unread
+
+
+def _stated(its: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of the model by argument of Megatron-LM."""
+    model = {**its["model"], "num_experts": its["model"].get("num_moe_experts")}
+    return {name: value for name, value in model.items() if value is not None}
 
 
 def _sizes(values: Mapping[str, Any], file: str) -> tuple[Size, ...]:
