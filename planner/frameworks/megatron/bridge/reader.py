@@ -152,7 +152,10 @@ def _stated(its: Mapping[str, Any]) -> dict[str, Any]:
 
 def _sizes(values: Mapping[str, Any], file: str) -> tuple[Size, ...]:
     """Sizes of the model that the file states."""
-    found = sizes_of(values, MEGATRON, file=file, spelled="model.{}".format)
+    theirs = {"num_experts": "num_moe_experts"}
+    found = sizes_of(
+        values, MEGATRON, file=file, spelled=lambda n: f"model.{theirs.get(n, n)}"
+    )
     return tuple(s for s in found if (s.what, s.value) != ("experts", SOME))
 
 
