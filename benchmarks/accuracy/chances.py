@@ -14,7 +14,7 @@ The median error of a comparison is ``spread sqrt(differing)``, and
 import csv
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
@@ -153,7 +153,7 @@ def memory_chances() -> list[Chance]:
             [row for row in met if row.source != name],
             [one for one in every if one.source != name],
         )
-        for name in {one.source for one in [*met, *every]}
+        for name in {one.source for one in met} | {one.source for one in every}
     }
     everything = bands(met, every)
     chances = []
@@ -216,11 +216,16 @@ def read() -> list[Bin]:
     """
     with CSV.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    numbers = ("low", "high", "stated", "happened")
-    plain = [Bin(r["kind"], 0, 0, int(r["n"]), 0, 0) for r in rows]
     return [
-        replace(one, **{name: float(row[name]) for name in numbers})
-        for one, row in zip(plain, rows, strict=True)
+        Bin(
+            kind=row["kind"],
+            low=float(row["low"]),
+            high=float(row["high"]),
+            n=int(row["n"]),
+            stated=float(row["stated"]),
+            happened=float(row["happened"]),
+        )
+        for row in rows
     ]
 
 

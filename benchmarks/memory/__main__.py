@@ -4,7 +4,7 @@
 """
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from string import Template
 
@@ -79,7 +79,7 @@ def _states() -> dict[str, str]:
     ]
     optimizers = [("adamw", 12), ("adamw-8bit", 6), ("sgd-momentum", 8)]
     head = ("framework", "weights", "gradients", "optimizer", "planner: sum [B]")
-    one = rules.job("llama-2-7b", gpus=1)
+    one = job("llama-2-7b", gpus=1)
     none, full = (rules.on_one_gpu(one, recompute=kind) for kind in ("none", "full"))
     return {
         "bytes_table": _table(head, [(name, *_bytes(w)) for name, w in counted]),
@@ -97,7 +97,7 @@ def _states() -> dict[str, str]:
 
 
 def _job(
-    stack: dict[str, object] | None = None,
+    stack: Mapping[str, object] | None = None,
     *,
     framework: str = "torchtitan",
     precision: str = "bf16",

@@ -1,5 +1,6 @@
 """The jobs of the worked examples, resolved as a user's would be."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ def job(
     *,
     cluster: str = A100,
     framework: str = "torchtitan",
-    stack: dict[str, Any] | None = None,
+    stack: Mapping[str, Any] | None = None,
     gpus: int | None = None,
     **training: Any,
 ) -> Pricing:

@@ -107,7 +107,7 @@ def cluster(workers: int, killed_after: int) -> Iterator[tuple[str, Counter[str]
 
     done: Counter[str] = Counter()
 
-    class Noting(SchedulerPlugin):  # type: ignore[misc]  # untyped
+    class Noting(SchedulerPlugin):
         def transition(
             self, key: Any, start: str, finish: str, *_: Any, **__: Any
         ) -> None:

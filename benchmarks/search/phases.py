@@ -1,6 +1,6 @@
 """Time that a search spends in each phase, by timing the functions it calls."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from time import perf_counter
@@ -30,7 +30,7 @@ class Phases:
     """Wall time by phase, and time of the first plan. [s]."""
 
     def __init__(self) -> None:
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self.first_plan: float | None = None
         """Time of the first plan by ``time.perf_counter``. [s]"""
 

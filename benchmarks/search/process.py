@@ -72,10 +72,10 @@ def run(command: list[str], limit: float) -> Ended:
             peak = watch.ended()
             _signal_group(process.pid, signal.SIGKILL)
         process.returncode = os.waitstatus_to_exitcode(status)
-        texts = [_text(file) for file in (out, told)]
+        output, errors = _text(out), _text(told)
     seconds = time.monotonic() - began
     peak = max(peak, usage.ru_maxrss * RSS_UNIT)
-    return Ended(process.returncode, *texts, peak, seconds)
+    return Ended(process.returncode, output, errors, peak, seconds)
 
 
 def tree_bytes(root: int) -> int:

@@ -55,7 +55,7 @@ class Calculon:
     def degrees(self) -> tuple[Degrees, ...]:
         """Every set of degrees that divides the processors, blocks and batch."""
         model, processors = self.told["model"], self.told["processors"]
-        found = []
+        found: list[Degrees] = []
         for tp in divisors(processors):
             if model["hidden"] % tp or model["attn_heads"] % tp:
                 continue

@@ -75,7 +75,7 @@ def _images(space: Space) -> Iterator[Image]:
     """Candidates whose states, if shared, are shared by all replicas."""
     m = space.meshes
     plain = (m.cp == 1) & (m.ep == 1) & (m.dp_shard == m.dp)
-    for row in np.flatnonzero(plain[space.mesh]):
+    for row in np.flatnonzero(plain[space.mesh]).tolist():
         at = int(space.mesh[row])
         if space.schedule(row) in SCHEDULES:
             for kind in space.choices(row):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from benchmarks.search.growth import AXES
 from benchmarks.search.process import Row
@@ -23,7 +24,7 @@ SPAN = 75.0
 """Time that a chart of gaps shows. [s]"""
 SECONDS, SIZES = (0.1, 1000.0), (10.0, 10_000.0)
 """Ranges of charts of growth: times [s]; memory [MiB] and 1,000 candidates."""
-LOOK = {
+LOOK: dict[Any, Any] = {
     "svg.hashsalt": "planner",
     "svg.fonttype": "none",
     "font.size": 9,
