@@ -167,7 +167,7 @@ def _filled(value: Any, its: Fields) -> Any:
         return value
     text = _INSIDE.sub(lambda m: str(its[m[1] or "model"].get(m[2], m[0])), value)
     text = _PRODUCT.sub(lambda m: f"{float(m[1]) * float(m[2]):g}", text)
-    return text if "${" in text else yaml.safe_load(text)
+    return text if "${" in text else parse_yaml(text)
 
 
 def _said(fields: Fields) -> Iterator[tuple[str, list[str]]]:
