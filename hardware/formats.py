@@ -1,12 +1,14 @@
 """Block-wise formats of weights and moments: bytes, and the GPUs that run them."""
 
 from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from hardware.measured import Measured, Positive
-from hardware.reading.files import UnknownNameError, find, read, remembered
+from hardware.reading.files import UnknownNameError, read
 from hardware.reading.numbers import PositiveInt
 
 FormatUse = Literal["weights", "moments"]
@@ -77,14 +79,13 @@ def block_format(use: FormatUse, name: str) -> BlockFormat:
     Raises:
         UnknownNameError: No such format; lists the known formats.
     """
-    known = _formats(use)
+    known = _file().weights if use == "weights" else _file().moments
     if name not in known:
         raise UnknownNameError(f"no format {name!r}; known are {', '.join(known)}")
     return known[name]
 
 
-@remembered
-def _formats(use: FormatUse) -> Mapping[str, BlockFormat]:
-    """Formats of one use by name."""
-    file = read(find("calibration", "formats"), _FormatsFile)
-    return file.weights if use == "weights" else file.moments
+@cache
+def _file() -> _FormatsFile:
+    """The file of formats, read once."""
+    return read(files("hardware") / "calibration" / "formats.yaml", _FormatsFile)

@@ -1,11 +1,13 @@
 """Bandwidths between a GPU and its host: copies over the link, memory behind it."""
 
 from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict
 
 from hardware.measured import Fraction, Measured, Positive
-from hardware.reading.files import UnknownNameError, find, read, remembered
+from hardware.reading.files import UnknownNameError, read
 from hardware.reading.numbers import PositiveInt
 from hardware.reading.units import BytesPerSecond
 
@@ -75,7 +77,6 @@ class _HostFile(BaseModel):
     links: Mapping[str, HostCalibration]
 
 
-@remembered
 def host(link: str) -> HostCalibration:
     """Bandwidths between a GPU and its host over a kind of link.
 
@@ -88,7 +89,7 @@ def host(link: str) -> HostCalibration:
     Raises:
         UnknownNameError: No such link; lists the known links.
     """
-    links = _file("host").links
+    links = _file().links
     if link not in links:
         raise UnknownNameError(f"no host link {link!r}; known are {', '.join(links)}")
     return links[link]
@@ -100,7 +101,7 @@ def nvme() -> NvmeCalibration:
     Returns:
         Rates of reads and writes. [-]
     """
-    return _file("host").nvme
+    return _file().nvme
 
 
 def staging() -> StagingBuffers:
@@ -109,7 +110,7 @@ def staging() -> StagingBuffers:
     Returns:
         Numbers and sizes of the buffers. [-]
     """
-    return _file("host").staging
+    return _file().staging
 
 
 def launch_time(link: str) -> float:
@@ -121,10 +122,10 @@ def launch_time(link: str) -> float:
     Returns:
         The ratio; 1 for hosts that nobody measured. [1]
     """
-    return _file("host").launches.links.get(link, 1.0)
+    return _file().launches.links.get(link, 1.0)
 
 
-@remembered
-def _file(name: str) -> _HostFile:
+@cache
+def _file() -> _HostFile:
     """The file of constants, read once."""
-    return read(find("calibration", name), _HostFile)
+    return read(files("hardware") / "calibration" / "host.yaml", _HostFile)
