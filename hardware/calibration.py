@@ -18,13 +18,10 @@ from hardware.kernels.shapes import NotNegative, with_shapes
 from hardware.measured import Fraction, Measured, OfPeak, Positive
 from hardware.networks import NetworkCalibration, network, networks
 from hardware.reading.files import (
+    Catalog,
     CatalogError,
     UnknownNameError,
-    find,
-    load,
-    names,
     parse,
-    reader,
     remembered,
 )
 from hardware.reading.numbers import PositiveInt
@@ -246,21 +243,25 @@ class _Scale(BaseModel):
     scale_up: Positive = 1.0
 
 
-def calibrated() -> tuple[str, ...]:
+def calibrated(catalog: Catalog) -> tuple[str, ...]:
     """GPUs that have a calibration file, sorted.
+
+    Args:
+        catalog: Files of facts. [-]
 
     Returns:
         Names. [-]
     """
-    return tuple(n for n in names(_FOLDER) if n not in _NOT_GPUS)
+    return tuple(n for n in catalog.names(_FOLDER) if n not in _NOT_GPUS)
 
 
 @remembered
-def calibration(gpu_name: str) -> GpuCalibration:
+def calibration(gpu_name: str, catalog: Catalog) -> GpuCalibration:
     """Calibration of a GPU.
 
     Args:
         gpu_name: Name in the catalog. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         The calibration, with sections of the base filled in. [-]
@@ -269,27 +270,28 @@ def calibration(gpu_name: str) -> GpuCalibration:
         UnknownNameError: No calibration for this GPU; lists the calibrated GPUs.
         CatalogError: A section is neither given nor explained in `transferred`.
     """
-    if gpu_name not in calibrated():
+    if gpu_name not in calibrated(catalog):
         raise UnknownNameError(
             f"no calibration for {gpu_name!r}; there is one for "
-            f"{', '.join(calibrated())}",
+            f"{', '.join(calibrated(catalog))}",
         )
-    path = find(_FOLDER, gpu_name)
-    given = load(path)
+    file = catalog.find(_FOLDER, gpu_name)
+    given = file.content()
     if isinstance(given, dict):
-        given = _with_base(str(path), with_shapes(str(path), given))
-    its = parse(str(path), given, GpuCalibration)
+        shaped = with_shapes(file.path, given)
+        given = _with_base(file.path, shaped, catalog)
+    its = parse(file.path, given, GpuCalibration)
     if its.name != gpu_name:
-        raise CatalogError(f"{path}: name: must be {gpu_name}, as the file")
+        raise CatalogError(f"{file.path}: name: must be {gpu_name}, as the file")
     return its
 
 
-def _with_base(path: str, given: dict[str, Any]) -> dict[str, Any]:
+def _with_base(path: str, given: dict[str, Any], catalog: Catalog) -> dict[str, Any]:
     """Sections of the file, and of its base where `transferred` explains them."""
     if "base" not in given:
         return given
     try:
-        original = calibration(given["base"])
+        original = calibration(given["base"], catalog)
     except UnknownNameError as error:
         raise CatalogError(f"{path}: base: {error}") from error
     own = {key: value for key, value in given.items() if key != "scale"}
@@ -338,9 +340,19 @@ def scaled_attention(
     )
 
 
-@reader(_FOLDER)
-def _check_file(name: str) -> object:
-    """Entry of one file of the folder; only GPUs and networks can be laid over."""
+def check_file(name: str, catalog: Catalog) -> object:
+    """Entry of one file of the folder; only GPUs and networks can be laid over.
+
+    Args:
+        name: Stem of the file's name. [-]
+        catalog: Files of facts. [-]
+
+    Returns:
+        The entry. [-]
+
+    Raises:
+        CatalogError: The file is wrong, or is of constants that are not replaced.
+    """
     owners = {
         "attention": "attention's",
         "host": "the host's",
@@ -351,5 +363,6 @@ def _check_file(name: str) -> object:
         "scans": "the scans'",
     }
     if whose := owners.get(name):
-        raise CatalogError(f"{find(_FOLDER, name)}: {whose} constants are not replaced")
-    return networks() if name == "network" else calibration(name)
+        path = catalog.find(_FOLDER, name).path
+        raise CatalogError(f"{path}: {whose} constants are not replaced")
+    return networks(catalog) if name == "network" else calibration(name, catalog)

@@ -1,27 +1,15 @@
-"""The catalog: GPUs, links, nodes and clusters by name, read once from their YAML.
+"""GPUs, links, nodes and clusters of a catalog by name, read once from their YAML.
 
 References between entries are checked when an entry is read. Names must exist, and a
 link must be of the right kind. The rates of a GPU, its link and its node must agree.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 from hardware.fleets import ClusterSpec, TierSpec
-from hardware.reading.files import (
-    CatalogError,
-    UnknownNameError,
-    find,
-    folder,
-    load,
-    lookup,
-    names,
-    overlay,
-    parse,
-    read,
-    reader,
-)
+from hardware.reading.files import Catalog, CatalogError, UnknownNameError, remembered
 from hardware.specs import (
     GB,
     ROUNDED,
@@ -29,25 +17,6 @@ from hardware.specs import (
     LinkSpec,
     NodeSpec,
 )
-
-__all__ = [
-    "CatalogError",
-    "Cluster",
-    "Kind",
-    "UnknownNameError",
-    "cluster",
-    "folder",
-    "gpu",
-    "link",
-    "load",
-    "lookup",
-    "names",
-    "node",
-    "overlay",
-    "parse",
-    "read",
-    "resolve_cluster",
-]
 
 Kind = Literal["gpus", "links", "nodes", "clusters"]
 """Kinds of entries in the catalog."""
@@ -66,6 +35,7 @@ class Cluster:
         scale_up: Link inside a scale-up domain. [-]
         nic: Link of one NIC. [-]
         host_link: Link between a GPU and its host. [-]
+        catalog: Files of facts that its names were looked up in. [-]
         pools: Pools of a mixed fleet; `node` to `host_link` are the first pool's. [-]
     """
 
@@ -75,6 +45,7 @@ class Cluster:
     scale_up: LinkSpec
     nic: LinkSpec
     host_link: LinkSpec
+    catalog: Catalog = field(repr=False)
     pools: tuple["Cluster", ...] = ()
 
     @property
@@ -91,12 +62,13 @@ class Cluster:
         return rate / self.node.gpus_per_node
 
 
-@reader("gpus")
-def gpu(name: str) -> GpuSpec:
+@remembered
+def gpu(name: str, catalog: Catalog) -> GpuSpec:
     """A GPU of the catalog.
 
     Args:
         name: For example `h100-sxm5-80gb`. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         Datasheet of the GPU. [-]
@@ -105,22 +77,24 @@ def gpu(name: str) -> GpuSpec:
         UnknownNameError: No such GPU.
         CatalogError: The file is wrong, or contradicts the file of a link.
     """
-    its = lookup("gpus", name, GpuSpec)
-    up = _refer("gpus", name, "nvlink", lambda: link(its.nvlink))
-    host = _refer("gpus", name, "host_link", lambda: link(its.host_link))
-    _must_be("gpus", name, "nvlink", up, "scale-up")
-    _must_be("gpus", name, "host_link", host, "host")
+    its = catalog.lookup("gpus", name, GpuSpec)
+    whose = catalog.find("gpus", name).path
+    up = _refer(whose, "nvlink", lambda: link(its.nvlink, catalog))
+    host = _refer(whose, "host_link", lambda: link(its.host_link, catalog))
+    _must_be(whose, "nvlink", up, "scale-up")
+    _must_be(whose, "host_link", host, "host")
     if not _same(its.nvlink_bandwidth or up.bandwidth, up.bandwidth):
-        raise _contradiction("gpus", name, "nvlink_bandwidth", its.nvlink_bandwidth, up)
+        raise _contradiction(whose, "nvlink_bandwidth", its.nvlink_bandwidth, up)
     return its
 
 
-@reader("links")
-def link(name: str) -> LinkSpec:
+@remembered
+def link(name: str, catalog: Catalog) -> LinkSpec:
     """A link of the catalog.
 
     Args:
         name: For example `nvlink4`, `ib-ndr`. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         Datasheet of the link. [-]
@@ -128,31 +102,32 @@ def link(name: str) -> LinkSpec:
     Raises:
         UnknownNameError: No such link.
     """
-    return lookup("links", name, LinkSpec)
+    return catalog.lookup("links", name, LinkSpec)
 
 
 PROVIDERS = ("aws", "azure", "gcp", "lambda", "oci")
 """Clouds whose machines are entries by cloud and the cloud's own name. [text]"""
 
 
-def _of_provider(name: str) -> str:
+def _of_provider(name: str, catalog: Catalog) -> str:
     """Name of the entry that a cloud's own name of a machine stands for.
 
     `p5.48xlarge`, `Standard_ND96isr_H100_v5` and `BM.GPU.B200.8` are entries with the
     cloud before them; other names stay.
     """
     plain = name.lower().replace("_", "-").removeprefix("standard-")
-    known = set(names("nodes"))
+    known = set(catalog.names("nodes"))
     found = (f"{cloud}-{plain}" for cloud in PROVIDERS)
     return name if name in known else next((n for n in found if n in known), name)
 
 
-@reader("nodes")
-def node(name: str) -> NodeSpec:
+@remembered
+def node(name: str, catalog: Catalog) -> NodeSpec:
     """A node of the catalog.
 
     Args:
         name: For example `dgx-h100`, or `p5.48xlarge` as its provider says. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         Datasheet of the node. [-]
@@ -161,21 +136,22 @@ def node(name: str) -> NodeSpec:
         UnknownNameError: No such node.
         CatalogError: The file is wrong, or contradicts the file of its GPU or links.
     """
-    name = _of_provider(name)
-    its = lookup("nodes", name, NodeSpec)
-    its_gpu = _refer("nodes", name, "gpu", lambda: gpu(its.gpu))
-    up = _refer("nodes", name, "scale_up", lambda: link(its.scale_up))
-    nic = _refer("nodes", name, "nic", lambda: link(its.nic))
-    _must_be("nodes", name, "scale_up", up, "scale-up")
-    _must_be("nodes", name, "nic", nic, "scale-out")
-    _check_domain(its, up)
-    rate = link(its_gpu.nvlink).bandwidth
+    name = _of_provider(name, catalog)
+    its = catalog.lookup("nodes", name, NodeSpec)
+    whose = catalog.find("nodes", name).path
+    its_gpu = _refer(whose, "gpu", lambda: gpu(its.gpu, catalog))
+    up = _refer(whose, "scale_up", lambda: link(its.scale_up, catalog))
+    nic = _refer(whose, "nic", lambda: link(its.nic, catalog))
+    _must_be(whose, "scale_up", up, "scale-up")
+    _must_be(whose, "nic", nic, "scale-out")
+    _check_domain(whose, its, up)
+    rate = link(its_gpu.nvlink, catalog).bandwidth
     if up.topology != "bus" and not _same(up.bandwidth, rate):
-        raise _contradiction("nodes", name, "scale_up", rate, up)
+        raise _contradiction(whose, "scale_up", rate, up)
     return its
 
 
-def _check_domain(its: NodeSpec, up: LinkSpec) -> None:
+def _check_domain(whose: str, its: NodeSpec, up: LinkSpec) -> None:
     """A mesh reaches its peers only, and a bus ends at its node."""
     size, most = its.scale_up_domain, its.scale_up_domain
     if up.topology == "mesh":
@@ -184,24 +160,24 @@ def _check_domain(its: NodeSpec, up: LinkSpec) -> None:
         most = its.gpus_per_node
     if size > most:
         raise CatalogError(
-            f"{find('nodes', its.name)}: scale_up_domain: {up.topology} {up.name} "
+            f"{whose}: scale_up_domain: {up.topology} {up.name} "
             f"joins at most {most} GPUs here; given {size}",
         )
 
 
-def _refer(kind: str, name: str, field: str, look_up: Callable[[], T]) -> T:
+def _refer(whose: str, field: str, look_up: Callable[[], T]) -> T:
     """Entry that a field names; an unknown name is an error of the file."""
     try:
         return look_up()
     except UnknownNameError as error:
-        raise CatalogError(f"{find(kind, name)}: {field}: {error}") from error
+        raise CatalogError(f"{whose}: {field}: {error}") from error
 
 
-def _must_be(kind: str, name: str, field: str, its: LinkSpec, wanted: str) -> None:
+def _must_be(whose: str, field: str, its: LinkSpec, wanted: str) -> None:
     """Refuse a link of another kind than a field is for."""
     if its.kind != wanted:
         raise CatalogError(
-            f"{find(kind, name)}: {field}: {its.name} is a {its.kind} link; "
+            f"{whose}: {field}: {its.name} is a {its.kind} link; "
             f"a {wanted} link is needed",
         )
 
@@ -212,11 +188,11 @@ def _same(a: float, b: float) -> bool:
 
 
 def _contradiction(
-    kind: str, name: str, field: str, rate: float | None, its: LinkSpec
+    whose: str, field: str, rate: float | None, its: LinkSpec
 ) -> CatalogError:
     """Error of two files that give one rate two values."""
     return CatalogError(
-        f"{find(kind, name)}: {field}: {(rate or 0) / GB:g} GB/s contradicts "
+        f"{whose}: {field}: {(rate or 0) / GB:g} GB/s contradicts "
         f"{its.name}, which carries {its.bandwidth / GB:g} GB/s",
     )
 
@@ -230,17 +206,18 @@ def larger_machines(its: Cluster) -> tuple[NodeSpec, ...]:
     Returns:
         Nodes, the smallest first. [-]
     """
-    usual = [node(name) for name in its.gpu.usual_nodes]
+    usual = [node(name, its.catalog) for name in its.gpu.usual_nodes]
     larger = (one for one in usual if one.gpus_per_node > its.gpus)
     return tuple(sorted(larger, key=lambda one: one.gpus_per_node))
 
 
-@reader("clusters")
-def cluster(name: str) -> ClusterSpec:
+@remembered
+def cluster(name: str, catalog: Catalog) -> ClusterSpec:
     """A cluster of the catalog.
 
     Args:
         name: For example `llama3-h100-16k`. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         Nodes and tiers of the cluster, names not yet resolved. [-]
@@ -249,23 +226,25 @@ def cluster(name: str) -> ClusterSpec:
         UnknownNameError: No such cluster.
         CatalogError: The file is wrong, or its node is unknown or does not fit.
     """
-    spec = lookup("clusters", name, ClusterSpec)
+    spec = catalog.lookup("clusters", name, ClusterSpec)
+    whose = catalog.find("clusters", name).path
     try:
-        resolve_cluster(spec)
+        resolve_cluster(spec, catalog)
     except CatalogError:
         raise
     except UnknownNameError as error:
-        raise CatalogError(f"{find('clusters', name)}: node: {error}") from error
+        raise CatalogError(f"{whose}: node: {error}") from error
     except ValueError as error:
-        raise CatalogError(f"{find('clusters', name)}: tiers: {error}") from error
+        raise CatalogError(f"{whose}: tiers: {error}") from error
     return spec
 
 
-def resolve_cluster(spec: ClusterSpec) -> Cluster:
+def resolve_cluster(spec: ClusterSpec, catalog: Catalog) -> Cluster:
     """A cluster spec with its node, GPU and links looked up.
 
     Args:
         spec: From the catalog, a user's file, or made by hand. [-]
+        catalog: Files of facts; the cluster keeps it. [-]
 
     Returns:
         The cluster. [-]
@@ -276,23 +255,24 @@ def resolve_cluster(spec: ClusterSpec) -> Cluster:
         ValueError: A tier that splits a domain.
     """
     if spec.pools:
-        pools = tuple(map(resolve_cluster, spec.pools))
+        pools = tuple(resolve_cluster(pool, catalog) for pool in spec.pools)
         return replace(pools[0], spec=spec, pools=pools)
-    its_node = _as_used(node(spec.node), spec)
-    its_gpu = gpu(its_node.gpu)
+    its_node = _as_used(node(spec.node, catalog), spec, catalog)
+    its_gpu = gpu(its_node.gpu, catalog)
     return _checked(
         Cluster(
             spec=spec,
             node=its_node,
             gpu=its_gpu,
-            scale_up=link(its_node.scale_up),
-            nic=link(its_node.nic),
-            host_link=link(its_gpu.host_link),
+            scale_up=link(its_node.scale_up, catalog),
+            nic=link(its_node.nic, catalog),
+            host_link=link(its_gpu.host_link, catalog),
+            catalog=catalog,
         ),
     )
 
 
-def _as_used(its: NodeSpec, spec: ClusterSpec) -> NodeSpec:
+def _as_used(its: NodeSpec, spec: ClusterSpec, catalog: Catalog) -> NodeSpec:
     """The node with the GPUs and NICs that a cluster has of it."""
     whole = its.gpus_per_node
     size = spec.gpus_per_node or whole
@@ -300,7 +280,7 @@ def _as_used(its: NodeSpec, spec: ClusterSpec) -> NodeSpec:
         raise ValueError(
             f"{spec.name}: gpus_per_node: a {its.name} has {whole} GPUs; given {size}",
         )
-    nic = link(spec.nic or its.nic)
+    nic = link(spec.nic or its.nic, catalog)
     if nic.kind != "scale-out":
         raise ValueError(
             f"{spec.name}: nic: {nic.name} is a {nic.kind} link; a scale-out link is "

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pydantic import BaseModel, ConfigDict, Field
 
 from hardware.calibration import Fraction, Positive
-from hardware.catalog import read
+from hardware.reading.files import read
 from hardware.reading.units import Bytes, BytesPerSecond, Seconds
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict
 
 from hardware.measured import Fraction, Measured, Positive
-from hardware.reading.files import UnknownNameError, find, read, remembered
+from hardware.reading.files import Catalog, UnknownNameError, parse, remembered
 from hardware.specs import FabricKind
 
 
@@ -34,8 +34,12 @@ class _NetworkFile(BaseModel):
     fabrics: Mapping[FabricKind, NetworkCalibration]
 
 
-def networks() -> Mapping[str, NetworkCalibration]:
+@remembered
+def networks(catalog: Catalog) -> Mapping[str, NetworkCalibration]:
     """Calibrations of all kinds of fabric.
+
+    Args:
+        catalog: Files of facts. [-]
 
     Returns:
         Fabric kind to its calibration. [-]
@@ -43,17 +47,18 @@ def networks() -> Mapping[str, NetworkCalibration]:
     Raises:
         CatalogError: The file is wrong; names the field.
     """
-    fabrics = read(find("calibration", "network"), _NetworkFile).fabrics
+    file = catalog.find("calibration", "network")
+    fabrics = parse(file.path, file.content(), _NetworkFile).fabrics
     return {str(kind): its for kind, its in fabrics.items()}
 
 
-@remembered
-def network(kind: str | None) -> NetworkCalibration:
+def network(kind: str | None, catalog: Catalog) -> NetworkCalibration:
     """Calibration of traffic between domains on a kind of fabric.
 
     Args:
         kind: `infiniband`, `roce`, `efa` or another of `hardware.specs`; None, for a
             link without a fabric, is refused. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         Calibration of the fabric. [-]
@@ -61,7 +66,7 @@ def network(kind: str | None) -> NetworkCalibration:
     Raises:
         UnknownNameError: No such kind; lists the known kinds.
     """
-    fabrics = networks()
+    fabrics = networks(catalog)
     if kind is None or kind not in fabrics:
         raise UnknownNameError(f"no fabric {kind!r}; fabrics are {', '.join(fabrics)}")
     return fabrics[kind]

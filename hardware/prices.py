@@ -2,19 +2,11 @@
 
 from collections.abc import Sequence
 from statistics import median
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hardware.reading.files import (
-    CatalogError,
-    find,
-    lookup,
-    names,
-    read,
-    reader,
-    remembered,
-)
+from hardware.reading.files import Catalog, remembered
 from hardware.reading.money import Price, PriceField
 from hardware.reading.units import KgPerKwh, Seconds, UsdPerKwh, UsdPerKwMonth
 
@@ -165,8 +157,12 @@ class Quote(_Strict):
     source: str
 
 
-def running() -> Running:
+@remembered
+def running(catalog: Catalog) -> Running:
     """Facts that hold for every GPU, from our own file or the user's.
+
+    Args:
+        catalog: Files of facts. [-]
 
     Returns:
         Numbers with sources. [-]
@@ -174,25 +170,32 @@ def running() -> Running:
     Raises:
         CatalogError: The file is wrong.
     """
-    return _running(_RUNNING)
+    return catalog.lookup(_FOLDER, _RUNNING, Running)
+
+
+def check_file(name: str, catalog: Catalog) -> object:
+    """Content of one file of the folder.
+
+    Args:
+        name: Stem of the file's name. [-]
+        catalog: Files of facts. [-]
+
+    Returns:
+        Facts of all GPUs, or prices of one. [-]
+
+    Raises:
+        CatalogError: The file is wrong.
+    """
+    return running(catalog) if name == _RUNNING else gpu_prices(name, catalog)
 
 
 @remembered
-def _running(name: str) -> Running:
-    return read(find(_FOLDER, name), Running)
-
-
-@reader(_FOLDER)
-def _check_file(name: str) -> object:
-    """Content of one file of the folder."""
-    return running() if name == _RUNNING else lookup(_FOLDER, name, GpuPrices)
-
-
-def gpu_prices(gpu_name: str) -> GpuPrices:
+def gpu_prices(gpu_name: str, catalog: Catalog) -> GpuPrices:
     """Quotes of a GPU; none where the catalog has none.
 
     Args:
         gpu_name: Name of a GPU. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         Quotes of the GPU. [-]
@@ -200,31 +203,31 @@ def gpu_prices(gpu_name: str) -> GpuPrices:
     Raises:
         CatalogError: The file of the GPU is wrong.
     """
-    if gpu_name not in names(_FOLDER) or gpu_name == _RUNNING:
+    if gpu_name not in catalog.names(_FOLDER) or gpu_name == _RUNNING:
         return GpuPrices(name=gpu_name)
-    found: Any = _check_file(gpu_name)
-    if not isinstance(found, GpuPrices):
-        raise CatalogError(f"{find(_FOLDER, gpu_name)}: holds no prices of a GPU")
-    return found
+    return catalog.lookup(_FOLDER, gpu_name, GpuPrices)
 
 
-def rental(gpu_name: str) -> Quote | None:
+def rental(gpu_name: str, catalog: Catalog) -> Quote | None:
     """Price of an hour of a GPU: the median of the newest year's quotes.
 
     Where the newest year has fewer than `ENOUGH` quotes, older ones join, newest first.
 
     Args:
         gpu_name: Name of a GPU. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         The price with its spread, None without a quote. [USD/GPU-h]
     """
-    quotes = _newest(gpu_prices(gpu_name).rental)
+    quotes = _newest(gpu_prices(gpu_name, catalog).rental)
     amounts = [(quote, quote.price.amount) for quote in quotes]
     return _quote(amounts, Price(0.0, "USD/GPU-h")) if amounts else None
 
 
-def purchase(gpu_name: str, *, gpus: int, gpus_per_node: int) -> Quote | None:
+def purchase(
+    gpu_name: str, catalog: Catalog, *, gpus: int, gpus_per_node: int
+) -> Quote | None:
     """Price of a GPU to own, with its share of server and fabric.
 
     ::
@@ -233,6 +236,7 @@ def purchase(gpu_name: str, *, gpus: int, gpus_per_node: int) -> Quote | None:
 
     Args:
         gpu_name: Name of a GPU. [-]
+        catalog: Files of facts. [-]
         gpus: GPUs of the cluster, for its fabric. [1]
         gpus_per_node: GPUs of a server. [1]
 
@@ -241,7 +245,7 @@ def purchase(gpu_name: str, *, gpus: int, gpus_per_node: int) -> Quote | None:
 
     Leaves out storage, building and people.
     """
-    facts, every = running(), gpu_prices(gpu_name).purchase
+    facts, every = running(catalog), gpu_prices(gpu_name, catalog).purchase
     servers = [quote for quote in every if quote.covers == "server"]
     fabric = facts.network_per_gpu.per_gpu(gpus) if gpus > gpus_per_node else 0.0
     amounts = []

@@ -4,7 +4,7 @@ from typing import Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from hardware.reading.files import find, read, reader, remembered
+from hardware.reading.files import Catalog, remembered
 from hardware.reading.numbers import PositiveInt
 from hardware.reading.units import BytesPerSecond, Seconds
 
@@ -116,8 +116,12 @@ class Checkpoints(_Strict):
     restart: Planned[Seconds]
 
 
-def interruptions() -> Interruptions:
+@remembered
+def interruptions(catalog: Catalog) -> Interruptions:
     """Observed interruptions.
+
+    Args:
+        catalog: Files of facts. [-]
 
     Returns:
         Observations of our own file or the user's. [-]
@@ -125,11 +129,15 @@ def interruptions() -> Interruptions:
     Raises:
         CatalogError: The file is wrong.
     """
-    return _interruptions("interruptions")
+    return catalog.lookup(_FOLDER, "interruptions", Interruptions)
 
 
-def checkpoints() -> Checkpoints:
+@remembered
+def checkpoints(catalog: Catalog) -> Checkpoints:
     """Times and rates of checkpoints and restarts.
+
+    Args:
+        catalog: Files of facts. [-]
 
     Returns:
         Facts of our own file or the user's. [-]
@@ -137,20 +145,21 @@ def checkpoints() -> Checkpoints:
     Raises:
         CatalogError: The file is wrong.
     """
-    return _checkpoints("checkpoints")
+    return catalog.lookup(_FOLDER, "checkpoints", Checkpoints)
 
 
-@remembered
-def _interruptions(name: str) -> Interruptions:
-    return read(find(_FOLDER, name), Interruptions)
+def check_file(name: str, catalog: Catalog) -> object:
+    """Content of one of the two files.
 
+    Args:
+        name: Stem of the file's name. [-]
+        catalog: Files of facts. [-]
 
-@remembered
-def _checkpoints(name: str) -> Checkpoints:
-    return read(find(_FOLDER, name), Checkpoints)
+    Returns:
+        The facts. [-]
 
-
-@reader(_FOLDER)
-def _check_file(name: str) -> object:
-    """Content of one of the two files."""
-    return interruptions() if name == "interruptions" else checkpoints()
+    Raises:
+        CatalogError: The file is wrong.
+    """
+    reader = interruptions if name == "interruptions" else checkpoints
+    return reader(catalog)

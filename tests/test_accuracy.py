@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks.accuracy.records import records
 from benchmarks.accuracy.sanity import compare
+from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import price_row
 from planner.evidence.accuracy.validate import validate
@@ -50,7 +51,7 @@ def priced(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
         kept = [item for item in items if item.partition("\n")[0][6:] in recorded()]
         if kept:
             (folder / path.name).write_text("".join(kept))
-    return {row.id: price_row(row) for row in read_rows([folder]).rows}
+    return {row.id: price_row(row, catalog=SHIPPED) for row in read_rows([folder]).rows}
 
 
 def grown(column: str, errors: dict[str, float | None]) -> list[str]:
@@ -94,7 +95,7 @@ def test_the_median_step_error_has_not_grown(priced: dict[str, Outcome]) -> None
 @pytest.mark.slow
 def test_all_rows_are_priced_as_the_shipped_figures_say() -> None:
     """Errors, records and the spread between layouts; all rows are priced once."""
-    reading = validate([HERE / "rows"])
+    reading = validate([HERE / "rows"], catalog=SHIPPED)
     assert [one.id for one in reading.outcomes if one.status == "invalid"] == []
     counted = [one for one in reading.outcomes if one.counted]
     unpriced = [one.id for one in counted if one.status != "ok"]

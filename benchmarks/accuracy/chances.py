@@ -33,6 +33,7 @@ from benchmarks.accuracy.ledger import (
 from benchmarks.accuracy.outcomes import failing
 from benchmarks.accuracy.pairs import Pair, comparison, pairs
 from hardware.catalog import gpu
+from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.ranking import SMALLEST_SWEEP
 from planner.evidence.accuracy.validate import validate
@@ -93,7 +94,7 @@ def left_out_pairs() -> list[Pair]:
     with RESULTS.open(encoding="utf-8") as file:
         errors = {row["id"]: row["without_source"] for row in csv.DictReader(file)}
     files = [ROWS / f"{source}.yaml" for source in _swept()]
-    rows = (row for row in validate(files).outcomes if row.counted)
+    rows = (row for row in validate(files, catalog=SHIPPED).outcomes if row.counted)
     return pairs(_without_source(rows, errors))
 
 
@@ -158,7 +159,7 @@ def memory_chances() -> list[Chance]:
     everything = bands(met, every)
     chances = []
     for row in (row for version in versions() for row in every_row(version)):
-        card = gpu(row["gpu"]) if row["gpu"] and row["predicted_gib"] else None
+        card = gpu(row["gpu"], SHIPPED) if row["gpu"] and row["predicted_gib"] else None
         if card is None or row["counted"] != "True" or card.arch in SCATTERED:
             continue
         keys = memory_keys(row["framework"], "device")

@@ -20,6 +20,7 @@ import numpy as np
 import yaml
 
 from benchmarks.accuracy.contact_report import share, table
+from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.errors import LARGE
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.summary import is_v100
@@ -123,7 +124,7 @@ def planned(seconds: float) -> list[Claim]:
         path for path in sorted(ROWS.glob("*.yaml")) if path.stem.startswith(TUNED)
     ]
     rows = {row.id: row for row in read_rows(files).rows}
-    outcomes = validate(files, search_s=seconds).outcomes
+    outcomes = validate(files, search_s=seconds, catalog=SHIPPED).outcomes
     return [
         _claim(one, rows[one.id])
         for one in outcomes

@@ -13,6 +13,7 @@ from datetime import date
 from pathlib import Path
 
 from benchmarks.accuracy import ledger
+from hardware.reading.files import SHIPPED
 from planner import __version__
 from planner.errors import BadInputError
 from planner.evidence.accuracy.outcome import Outcome
@@ -102,7 +103,7 @@ def meet(paths: Sequence[Path], version: str) -> tuple[Path, int]:
     new = [row for row in read_rows(paths).rows if row.id not in known]
     if not new:
         raise BadInputError("every row has been met before", file=str(paths[0]))
-    _write(file, list(map(price_row, new)))
+    _write(file, [price_row(row, SHIPPED) for row in new])
     return file, len(new)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 from hardware.catalog import gpu
+from hardware.reading.files import SHIPPED
 from planner.frameworks.fitted import memory_keys, time_keys
 
 FOLDER = Path(__file__).parent / "first_contact"
@@ -145,7 +146,10 @@ def met_memories() -> list[Met]:
 def _evidence() -> Iterator[Row]:
     for version in versions():
         for row in rows(version):
-            if row["counted"] == "True" and gpu(row["gpu"]).arch not in SCATTERED:
+            if (
+                row["counted"] == "True"
+                and gpu(row["gpu"], SHIPPED).arch not in SCATTERED
+            ):
                 yield row
 
 
@@ -158,7 +162,7 @@ def _met(row: Row, keys: tuple[str, ...], unit: str, name: str) -> Met:
         id=row["id"],
         source=row["source"],
         stack=row["stack"],
-        arch=gpu(row["gpu"]).arch,
+        arch=gpu(row["gpu"], SHIPPED).arch,
         keys=keys,
         error=log(beyond(measured, states) / beyond(predicted, states)),
         known=min(states / predicted, 1.0),

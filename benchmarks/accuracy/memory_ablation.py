@@ -15,6 +15,7 @@ from unittest import mock
 
 from joblib import Parallel, delayed
 
+from hardware.reading.files import SHIPPED
 from planner.cost.memory import cached_bytes
 from planner.cost.memory.cached_bytes import orders
 from planner.evidence.accuracy.price import described, price_case
@@ -150,7 +151,7 @@ def _without(case: Case, fact: Fact) -> Case:
 def _errors_of(row: Row) -> tuple[str, list[float]] | None:
     """Source of a row, and its error with all facts and without each. [1]."""
     try:
-        case = case_of(row)
+        case = case_of(row, SHIPPED)
     except UnsupportedError:
         return None
     known = described(case)

@@ -21,6 +21,7 @@ from benchmarks.accuracy.ledger import (
     versions,
 )
 from hardware.catalog import gpu
+from hardware.reading.files import SHIPPED
 from planner.frameworks.fitted import memory_keys
 
 GIB = 2**30
@@ -99,11 +100,11 @@ def failing() -> list[Failing]:
 
 def _is_outcome(row: Row) -> bool:
     counts = row["counted"] == "True" and bool(row["predicted_gib"] and row["gpu"])
-    return counts and gpu(row["gpu"]).arch not in SCATTERED
+    return counts and gpu(row["gpu"], SHIPPED).arch not in SCATTERED
 
 
 def _outcome(row: Row) -> Outcome:
     states, peak = states_gib()[row["id"]], float(row["predicted_gib"])
-    capacity = gpu(row["gpu"]).memory_capacity / GIB
+    capacity = gpu(row["gpu"], SHIPPED).memory_capacity / GIB
     room = beyond(capacity, states) / beyond(peak, states)
     return log(room), row["oom"] == "True"

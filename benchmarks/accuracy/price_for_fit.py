@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmarks.accuracy.ledger import SCATTERED
+from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import price_case, price_row
 from planner.evidence.fitting.fit_columns import Floats, Observed, Tags
@@ -45,12 +46,12 @@ def observe(row: Row, fit: Fit = DOCUMENTED, *, slopes: bool = True) -> Observat
     """
     if row.spec is not None:
         # A planned run is a user's own: no evidence for what everybody gets.
-        return Observation(price_row(row))
+        return Observation(price_row(row, catalog=SHIPPED))
     try:
-        case = case_of(row)
+        case = case_of(row, SHIPPED)
     except Exception:  # noqa: BLE001
         # price_row tells the reason; one row must not lose the others.
-        return Observation(price_row(row))
+        return Observation(price_row(row, catalog=SHIPPED))
     tags = _tags(case)
     case = replace(case, workload=deviating(case.workload, _deviation(tags, fit)))
     outcome = price_case(case)

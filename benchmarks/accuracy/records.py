@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from hardware.catalog import gpu
+from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.outcome import Outcome
 from planner.frameworks.sanity import Record, record_key
 
@@ -22,7 +23,7 @@ def records(outcomes: Iterable[Outcome]) -> dict[str, Record]:
     for row in outcomes:
         if not row.counted or row.status != "ok" or row.measured_mfu is None:
             continue
-        arch = gpu(row.gpu).arch
+        arch = gpu(row.gpu, SHIPPED).arch
         key = record_key(arch=arch, precision=row.precision, method=row.method)
         if key not in best or row.measured_mfu > best[key].mfu:
             best[key] = _record(row)

@@ -13,6 +13,7 @@ import yaml
 import planner.frameworks
 from benchmarks.accuracy.pairs import comparison, pairs
 from benchmarks.accuracy.records import records
+from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.summary import is_v100
 from planner.evidence.accuracy.validate import validate
@@ -20,14 +21,14 @@ from planner.frameworks.sanity import COMPARISON, RECORDS, Records
 from planner.specs.answer.comparison import Comparison
 
 HERE = Path(__file__).parent
-SHIPPED = Path(planner.frameworks.__file__).parent
+SHIPS = Path(planner.frameworks.__file__).parent
 COMMAND = "python -m benchmarks.accuracy.sanity, on the rows of benchmarks/accuracy"
 HEAD = "# Written by python -m benchmarks.accuracy.sanity; not by hand.\n"
 
 
 def main() -> None:
     """Price the rows and write both files."""
-    ship(validate([HERE / "rows"]).outcomes)
+    ship(validate([HERE / "rows"], catalog=SHIPPED).outcomes)
 
 
 def ship(outcomes: Iterable[Outcome]) -> None:
@@ -58,7 +59,7 @@ def compare(outcomes: Iterable[Outcome], day: str) -> Comparison:
 
 def _write(name: str, content: object) -> None:
     text = yaml.safe_dump(content, sort_keys=False, default_flow_style=None)
-    (SHIPPED / name).write_text(HEAD + text)
+    (SHIPS / name).write_text(HEAD + text)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import csv
 from pathlib import Path
 
 from benchmarks.accuracy import ledger
+from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.price import fullest
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.rows.rows import read_rows
@@ -27,7 +28,7 @@ def main() -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("id", "states_gib"))
         for name in ids:
-            case = case_of(known[name])
+            case = case_of(known[name], SHIPPED)
             estimate = predict(case.workload, case.layout).estimate
             its = case.measured
             held = fullest(estimate, its.counter, its.ranks).counted

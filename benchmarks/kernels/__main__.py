@@ -14,6 +14,7 @@ from benchmarks.kernels.ratios import by_gpu
 from hardware.calibration import calibration
 from hardware.catalog import gpu
 from hardware.kernels.shapes import architectures
+from hardware.reading.files import SHIPPED
 
 HERE = Path(__file__).parent
 PAIRS = (
@@ -83,7 +84,7 @@ def _pairs() -> str:
     kinds = ("bf16", "fp8", "nvfp4")
     lines = [["chips", "TDP", *kinds], ["---"] * 5]
     for one, other in PAIRS:
-        power = gpu(one).tdp / gpu(other).tdp
+        power = gpu(one, SHIPPED).tdp / gpu(other, SHIPPED).tdp
         rates = (_over(kind, one, other) for kind in kinds)
         lines.append([f"{one} / {other}", f"{power:.2f}", *rates])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -92,7 +93,7 @@ def _pairs() -> str:
 def _over(kind: str, one: str, other: str) -> str:
     """Ratio of two chips' rates."""
     first, second = (
-        product_rate(chip, kind, calibration(chip).gemm[kind]).flops
+        product_rate(chip, kind, calibration(chip, SHIPPED).gemm[kind]).flops
         for chip in (one, other)
     )
     return f"{first / second:.2f}"

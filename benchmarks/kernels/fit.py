@@ -15,6 +15,7 @@ from benchmarks.kernels.priced import CASTS, cast, product_rate
 from benchmarks.kernels.tables import Shaped, table
 from hardware.calibration import GemmCalibration, calibration
 from hardware.catalog import gpu
+from hardware.reading.files import SHIPPED
 from planner.cost.kernels import gemm_time
 from planner.cost.meshes import Floats
 
@@ -55,11 +56,12 @@ def fitted() -> Iterator[Fitted]:
     kernels = list(table("gemm"))
     overheads: dict[str, float] = {}
     for kind in CASTS:
-        for architecture in sorted({gpu(k.key["gpu"]).arch for k in kernels}):
+        for architecture in sorted({gpu(k.key["gpu"], SHIPPED).arch for k in kernels}):
             own = [
                 k
                 for k in kernels
-                if k.key["type"] == kind and gpu(k.key["gpu"]).arch == architecture
+                if k.key["type"] == kind
+                and gpu(k.key["gpu"], SHIPPED).arch == architecture
             ]
             if own:
                 known = overheads.get(architecture)
@@ -121,7 +123,7 @@ class _Batch:
         self.logs = np.log(seconds)
         elements = self.rows * self.inputs
         self.casts = np.array([cast(chip, kind, float(e)) for e in elements])
-        self.entry = calibration(chip).gemm[kind]
+        self.entry = calibration(chip, SHIPPED).gemm[kind]
 
     def errors(self, loss: str, shape: list[float], level: float) -> Floats:
         """Logarithms of priced over measured time."""

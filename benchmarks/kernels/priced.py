@@ -11,6 +11,7 @@ from hardware.calibration import GemmCalibration, calibration
 from hardware.catalog import gpu, resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.graph.topology import ClusterTopology
+from hardware.reading.files import SHIPPED
 from planner.cost.attention import QUERY_BLOCK
 from planner.cost.kernels import ELEMENT, NARROW, GemmRate, gemm_time
 from planner.cost.meshes import Floats, Groups
@@ -45,7 +46,7 @@ def gemm(kernel: Shaped) -> float:
     """
     name, kind = kernel.key["gpu"], kernel.key["type"]
     rows, outputs, inputs = kernel.size, kernel.number("n"), kernel.number("k")
-    rate = product_rate(name, kind, calibration(name).gemm[kind])
+    rate = product_rate(name, kind, calibration(name, SHIPPED).gemm[kind])
     alone = gemm_time(rate, *map(_one, (rows, outputs, inputs)))
     return float(alone[0]) + cast(name, kind, rows * inputs)
 
@@ -61,7 +62,7 @@ def product_rate(name: str, kind: str, entry: GemmCalibration) -> GemmRate:
     Returns:
         The constants. [-]
     """
-    chip = gpu(name)
+    chip = gpu(name, SHIPPED)
     peak = {"fp8": chip.peak_fp8, "nvfp4": chip.peak_fp4}.get(kind, chip.peak_bf16)
     assert peak is not None
     short = peak / entry.sustained
@@ -86,8 +87,8 @@ def cast(
         Time, zero in half precision. [s]
     """
     moved, kernels = casts[kind]
-    memory = calibration(name).memory
-    rate = gpu(name).memory_bandwidth * memory.efficiency
+    memory = calibration(name, SHIPPED).memory
+    rate = gpu(name, SHIPPED).memory_bandwidth * memory.efficiency
     return moved * elements / rate + kernels * memory.op_latency
 
 
@@ -101,7 +102,7 @@ def experts(kernel: Shaped) -> float:
         Priced time without permutation and activation, which the engines fuse. [s]
     """
     name, kind = kernel.key["gpu"], kernel.key["type"]
-    own = calibration(name)
+    own = calibration(name, SHIPPED)
     entry = own.grouped_gemm["bf16"]
     if kind != "bf16":
         dense = own.gemm
@@ -131,7 +132,7 @@ def attention(kernel: Shaped) -> float:
     Returns:
         Priced time. [s]
     """
-    own, chip = calibration(kernel.key["gpu"]), gpu(kernel.key["gpu"])
+    own, chip = calibration(kernel.key["gpu"], SHIPPED), gpu(kernel.key["gpu"], SHIPPED)
     width, heads = kernel.number("head_dim"), kernel.number("num_heads")
     flops = 2.0 * kernel.size**2 * heads * width
     waves = heads * kernel.size / QUERY_BLOCK / chip.sm_count
@@ -158,7 +159,9 @@ def collective(kernel: Shaped) -> float:
     """
     name = kernel.key["gpu"]
     group = _group(name, kernel.number("num_gpus"))
-    links = replace(cluster_fabric(_topology(name), calibration(name)), nvls=0.0)
+    links = replace(
+        cluster_fabric(_topology(name), calibration(name, SHIPPED)), nvls=0.0
+    )
     return float(COLLECTIVES[kernel.key["op_name"]](links, _one(kernel.size), group)[0])
 
 
@@ -178,7 +181,7 @@ def exchange(kernel: Shaped) -> float:
     width = 1 if kernel.key["way"] == "dispatch" else ELEMENT
     sent = float(width * model.hidden * kernel.size)
     time = dispatch_time(
-        cluster_fabric(here, calibration(name)),
+        cluster_fabric(here, calibration(name, SHIPPED)),
         sent * parts_reached(model, group.size),
         sent * parts_reached(model, group.domains),
         group,
@@ -226,7 +229,7 @@ NODES = {
 def _topology(name: str) -> ClusterTopology:
     """Nodes of a GPU, in whole racks where it comes in racks."""
     spec = {"name": name, "node": NODES[name], "nodes": 72, "sources": {"*": "none"}}
-    return ClusterTopology(resolve_cluster(ClusterSpec.model_validate(spec)))
+    return ClusterTopology(resolve_cluster(ClusterSpec.model_validate(spec), SHIPPED))
 
 
 def _one(number: float) -> Floats:

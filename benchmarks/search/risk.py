@@ -12,6 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+from hardware.reading.files import SHIPPED
 from planner.api.tune.flow import BUDGET
 from planner.cost.workload import Workload
 from planner.economics.phases import phases_of
@@ -46,7 +47,7 @@ def main() -> None:
     print(HEAD)
     prices = []
     for file in files:
-        workloads = phases_of(load(file, ()))[0].job.workloads
+        workloads = phases_of(load(file, (), catalog=SHIPPED))[0].job.workloads
         result = optimize(workloads, robust=True, time_limit=SECONDS)
         price = price_of(result)
         laxer = [] if price is None else [*_laxer(workloads, result), won_back(result)]

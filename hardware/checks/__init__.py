@@ -4,14 +4,22 @@ from hardware.checks.findings import Finding, Standing
 from hardware.checks.gpus import gpu_findings
 from hardware.checks.links import link_findings
 from hardware.checks.quotes import quote_findings, standings
+from hardware.reading.files import Catalog
 
 __all__ = ["Finding", "Standing", "findings", "standings"]
 
 
-def findings() -> tuple[Finding, ...]:
-    """Everything of the catalog that breaks a rule of physics or of a family.
+def findings(catalog: Catalog) -> tuple[Finding, ...]:
+    """Everything of a catalog that breaks a rule of physics or of a family.
+
+    Args:
+        catalog: Files of facts. [-]
 
     Returns:
         GPUs, then links, then prices; those with a reason among them. [-]
     """
-    return (*gpu_findings(), *link_findings(), *quote_findings())
+    return (
+        *gpu_findings(catalog),
+        *link_findings(catalog),
+        *quote_findings(catalog),
+    )

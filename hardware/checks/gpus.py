@@ -1,11 +1,13 @@
 """Ratios that physics and a family fix for a GPU's datasheet."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from math import log2
 from statistics import median
 
-from hardware.catalog import gpu, link, names
+from hardware.catalog import gpu, link
 from hardware.checks.findings import Finding
+from hardware.reading.files import Catalog
 from hardware.specs import GB, GpuSpec
 
 PEAKS = 0.015
@@ -27,15 +29,18 @@ TWINS = ("peak_tf32", "peak_fp32", "peak_fp8")
 """Peaks that follow from architecture, SMs and 16-bit peak."""
 
 
-def gpu_findings() -> Iterator[Finding]:
+def gpu_findings(catalog: Catalog) -> Iterator[Finding]:
     """GPUs whose numbers contradict each other or their family.
+
+    Args:
+        catalog: Files of facts. [-]
 
     Yields:
         One finding for each broken rule; the file's `deviates` gives reasons.
     """
-    every = [gpu(name) for name in names("gpus")]
+    every = [gpu(name, catalog) for name in catalog.names("gpus")]
     for its in every:
-        rules = (_clock, _formats, _memory, _power)
+        rules = (_clock, _formats, _memory, partial(_power, catalog))
         broken = [found for rule in rules for found in rule(its)]
         broken += [*_twins(its, every), *_frugal(its, every)]
         for field, words in broken:
@@ -101,9 +106,9 @@ def _memory(its: GpuSpec) -> Broken:
         )
 
 
-def _power(its: GpuSpec) -> Broken:
+def _power(catalog: Catalog, its: GpuSpec) -> Broken:
     """A card takes no more than its connector carries."""
-    up = link(its.nvlink)
+    up = link(its.nvlink, catalog)
     card = up.topology == "bus" or "bridge" in up.name
     if card and its.tdp > MOST_OF_A_CARD:
         yield "tdp", f"{its.tdp:.0f} W, a card takes at most {MOST_OF_A_CARD:.0f} W"

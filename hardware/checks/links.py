@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from hardware.catalog import link, names
+from hardware.catalog import link
 from hardware.checks.findings import Finding
+from hardware.reading.files import Catalog
 from hardware.specs import GB, LinkSpec
 
 LANE = {"pcie3": 0.985, "pcie4": 1.969, "pcie5": 3.938, "pcie6": 7.563}
@@ -15,14 +16,17 @@ ROUNDED = 0.005
 """Relative difference that rounding explains. [1]"""
 
 
-def link_findings() -> Iterator[Finding]:
+def link_findings(catalog: Catalog) -> Iterator[Finding]:
     """Links whose rate is not a whole number of their generation's.
+
+    Args:
+        catalog: Files of facts. [-]
 
     Yields:
         One finding for each link.
     """
-    for name in names("links"):
-        its = link(name)
+    for name in catalog.names("links"):
+        its = link(name, catalog)
         generation = name.split("-")[0]
         unit = LANE.get(generation) or NVLINK.get(generation)
         words = "" if unit is None else _strange(its, unit)

@@ -2,30 +2,31 @@
 
 from collections.abc import Iterator
 
-from hardware.catalog import names
 from hardware.checks.findings import Finding, Standing
-from hardware.prices import ENOUGH, gpu_prices, rental
+from hardware.prices import ENOUGH, Quote, gpu_prices, rental
+from hardware.reading.files import Catalog
 
 FAR = 5.0
 """Factor between a quote and the median from which the quote is an outlier. [1]"""
 
 
-def standings() -> tuple[Standing, ...]:
+def standings(catalog: Catalog) -> tuple[Standing, ...]:
     """Quotes behind the hourly price of every GPU.
+
+    Args:
+        catalog: Files of facts. [-]
 
     Returns:
         One for each GPU, by name. [-]
     """
-    newest = max(
-        (quote.date for name in names("gpus") for quote in gpu_prices(name).rental),
-        default="",
-    )
-    return tuple(_standing(name, newest[:4]) for name in names("gpus"))
+    names = catalog.names("gpus")
+    every = [quote for name in names for quote in gpu_prices(name, catalog).rental]
+    newest = max((quote.date for quote in every), default="")
+    return tuple(_standing(rental(name, catalog), name, newest[:4]) for name in names)
 
 
-def _standing(name: str, year: str) -> Standing:
+def _standing(found: Quote | None, name: str, year: str) -> Standing:
     """Standing of one GPU; old is what has no quote of the catalog's newest year."""
-    found = rental(name)
     if found is None:
         return Standing(name, None, note="no quote")
     weak = []
@@ -44,13 +45,16 @@ def _standing(name: str, year: str) -> Standing:
     )
 
 
-def quote_findings() -> Iterator[Finding]:
+def quote_findings(catalog: Catalog) -> Iterator[Finding]:
     """Prices with a quote far from the median.
+
+    Args:
+        catalog: Files of facts. [-]
 
     Yields:
         One finding for each GPU.
     """
-    for one in standings():
+    for one in standings(catalog):
         if one.usd and not one.usd / FAR <= one.low <= one.high <= one.usd * FAR:
             words = (
                 f"quotes from {one.low:g} to {one.high:g} around {one.usd:g} USD/GPU-h"

@@ -29,7 +29,7 @@ def domain_calibration(cluster: Cluster, its: GpuCalibration) -> ScaleUpCalibrat
     measured = its.scale_up_on.get(node_link.name)
     if measured is not None:
         return measured
-    own = link(cluster.gpu.nvlink)
+    own = link(cluster.gpu.nvlink, cluster.catalog)
     factor = node_link.full_bandwidth / own.full_bandwidth
     if node_link.topology == own.topology and factor == 1:
         return its.scale_up

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from hardware.catalog import gpu
 from hardware.measured import Measured, Positive
-from hardware.reading.files import read
+from hardware.reading.files import SHIPPED, read
 from hardware.reading.units import FlopPerSecond, Seconds
 from hardware.specs import GpuSpec
 
@@ -89,7 +89,7 @@ def _scale(known: _Scan, name: str, chip: GpuSpec) -> float:
     """Rate of a chip over that of the chip whose rate it borrows. [1]."""
     if name == chip.name:
         return 1.0
-    measured = gpu(name)
+    measured = gpu(name, SHIPPED)
     if known.like is None:
         return chip.memory_bandwidth / measured.memory_bandwidth
     pair = (scan_rate(known.like, one).flops for one in (chip, measured))

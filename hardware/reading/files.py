@@ -7,23 +7,25 @@ or replaces the entry of its name. Clusters are files that a user copies. They a
 data of this package.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from hardware.reading.documents import is_folder, plain_yaml, read_text
+from hardware.reading.documents import plain_yaml, read_text
 from hardware.reading.nearest import alike
 
 Model = TypeVar("Model", bound=BaseModel)
-K = TypeVar("K")
 T = TypeVar("T")
+P = ParamSpec("P")
 
 SUFFIXES = (".yaml", ".yml")
 """Endings of the names of files of facts."""
@@ -31,13 +33,6 @@ MOST_KNOWN = 12
 """Names in a message where none is near. [1]"""
 SHOWN = 4
 """Wrong fields that one message names. [1]"""
-
-_readers: dict[str, Callable[[str], object]] = {}
-"""Kind to the function that reads one entry of that kind."""
-_forget: list[Callable[[], None]] = []
-"""Functions that empty the caches of entries read."""
-_layers: list[Path] = []
-"""The user's folder, if one is laid over ours."""
 
 
 class CatalogError(ValueError):
@@ -48,36 +43,126 @@ class UnknownNameError(ValueError):
     """The catalog has no such name; the message lists the nearest."""
 
 
-def remembered(look_up: Callable[[K], T]) -> Callable[[K], T]:
-    """Makes a function of one key remember its answers until the layers change.
+@dataclass(frozen=True)
+class Entry:
+    """A file of facts, as it was when it was read.
 
-    Args:
-        look_up: From a key to the entry read. [-]
-
-    Returns:
-        The function, cached. [-]
-    """
-    cached = cache(look_up)
-    _forget.append(cached.cache_clear)
-    return cached
-
-
-def reader(kind: str) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Makes a function the cached reader of the entries of a kind.
-
-    Args:
-        kind: Name of a subfolder. [-]
-
-    Returns:
-        A decorator of a function from name to entry. [-]
+    Attributes:
+        kind: Name of its subfolder. [-]
+        name: Stem of its name. [-]
+        path: Where it lies, for messages. [text]
+        text: Content. [text]
     """
 
-    def register(look_up: Callable[[str], T]) -> Callable[[str], T]:
-        cached = remembered(look_up)
-        _readers[kind] = cached
-        return cached
+    kind: str
+    name: str
+    path: str
+    text: str
 
-    return register
+    def content(self) -> object:
+        """Mappings, lists and scalars of the file, unchecked.
+
+        Returns:
+            Content. [-]
+
+        Raises:
+            CatalogError: No YAML; names file, line and column.
+        """
+        with _naming(self.path):
+            return plain_yaml(self.text, dates=True)
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The files of facts: ours, and those that a user lays over them.
+
+    A value: whoever looks up a name says in which catalog. What is read from one is
+    remembered by the catalog and the name.
+
+    Attributes:
+        laid: Files laid over ours. [-]
+    """
+
+    laid: tuple[Entry, ...] = ()
+
+    def own(self, kind: str) -> Mapping[str, Entry]:
+        """Entries of a kind that are laid over ours.
+
+        Args:
+            kind: Name of a subfolder. [-]
+
+        Returns:
+            Name to entry. [-]
+        """
+        return {entry.name: entry for entry in self.laid if entry.kind == kind}
+
+    def names(self, kind: str) -> tuple[str, ...]:
+        """Names of one kind, sorted.
+
+        Args:
+            kind: `gpus`, `links`, `nodes`, `clusters` or `calibration`. [-]
+
+        Returns:
+            Names, each also the stem of its file. [-]
+        """
+        return tuple(sorted({*_shipped(kind), *self.own(kind)}))
+
+    def find(self, kind: str, name: str) -> Entry:
+        """The file of one entry.
+
+        Args:
+            kind: Name of a subfolder. [-]
+            name: Stem of the file's name. [-]
+
+        Returns:
+            The user's file if there is one, else our file. [-]
+
+        Raises:
+            UnknownNameError: No such file; lists the nearest names.
+            CatalogError: The file is unreadable.
+        """
+        if laid := self.own(kind).get(name):
+            return laid
+        if name not in _shipped(kind):
+            raise UnknownNameError(unknown_name(kind, name, self.names(kind)))
+        return entry_of(kind, name, _shipped(kind)[name])
+
+    def lookup(self, kind: str, name: str, model: type[Model]) -> Model:
+        """One entry by name.
+
+        Args:
+            kind: A kind that `folder` takes. [-]
+            name: Stem of the file's name. [-]
+            model: Type of the entries, with a field `name`. [-]
+
+        Returns:
+            The entry. [-]
+
+        Raises:
+            UnknownNameError: No such file; lists the nearest names.
+            CatalogError: The file is wrong or calls its entry by another name.
+        """
+        file = self.find(kind, name)
+        entry = parse(file.path, file.content(), model)
+        if getattr(entry, "name", name) != name:
+            raise CatalogError(f"{file.path}: name: must be {name}, as the file")
+        return entry
+
+
+SHIPPED = Catalog()
+"""Our own files alone."""
+
+
+def remembered(look_up: Callable[P, T]) -> Callable[P, T]:
+    """Makes a function of names and catalogs remember what it read.
+
+    Args:
+        look_up: The function. [-]
+
+    Returns:
+        The function, cached; its arguments are still checked. [-]
+    """
+    return cast(Callable[P, T], cache(look_up))
 
 
 def folder(kind: str) -> Traversable:
@@ -105,17 +190,23 @@ def folder(kind: str) -> Traversable:
 
 
 @cache
-def _entries(kind: str) -> Mapping[str, Traversable]:
-    """Name to file of a kind; a user's file hides ours."""
-    found = _in_folder(folder(kind))
-    for layer in _layers:
-        if (layer / kind).is_dir():
-            found |= _in_folder(layer / kind)
-    return found
+def _shipped(kind: str) -> Mapping[str, Traversable]:
+    """Name to file of a kind of ours."""
+    return in_folder(folder(kind))
 
 
-def _in_folder(where: Traversable) -> dict[str, Traversable]:
-    """Name to file of one folder, which may name nothing twice."""
+def in_folder(where: Traversable) -> dict[str, Traversable]:
+    """Files of facts in one folder, which may name nothing twice.
+
+    Args:
+        where: The folder. [-]
+
+    Returns:
+        Name to file. [-]
+
+    Raises:
+        CatalogError: Two files have one name.
+    """
     found: dict[str, Traversable] = {}
     for file in sorted(where.iterdir(), key=lambda entry: entry.name):
         stem, dot, suffix = file.name.rpartition(".")
@@ -127,92 +218,48 @@ def _in_folder(where: Traversable) -> dict[str, Traversable]:
     return found
 
 
-def names(kind: str) -> tuple[str, ...]:
-    """Names of one kind, sorted.
+def entry_of(kind: str, name: str, file: Traversable) -> Entry:
+    """A file of facts, read.
 
     Args:
-        kind: `gpus`, `links`, `nodes`, `clusters` or `calibration`. [-]
+        kind: Name of its subfolder. [-]
+        name: Stem of its name. [-]
+        file: The file. [-]
 
     Returns:
-        Names, each also the stem of its file. [-]
-    """
-    return tuple(sorted(_entries(kind)))
-
-
-def find(kind: str, name: str) -> Traversable:
-    """The file of one entry.
-
-    Args:
-        kind: Name of a subfolder. [-]
-        name: Stem of the file's name. [-]
-
-    Returns:
-        The user's file if there is one, else our file. [-]
+        The entry. [-]
 
     Raises:
-        UnknownNameError: No such file; lists the nearest names.
+        CatalogError: The file is unreadable; names it.
     """
-    if name not in _entries(kind):
-        raise UnknownNameError(_unknown_name(kind, name, names(kind)))
-    return _entries(kind)[name]
+    with _naming(str(file)):
+        return Entry(kind, name, str(file), read_text(file))
 
 
-def _unknown_name(kind: str, name: str, known: tuple[str, ...]) -> str:
-    """Message with the unknown name and the known names nearest to it."""
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Errors of a reader as errors of the catalog that name the file."""
+    try:
+        yield
+    except (yaml.YAMLError, ValueError) as error:
+        raise CatalogError(f"{path}: {' '.join(str(error).split())}") from error
+
+
+def unknown_name(kind: str, name: str, known: tuple[str, ...]) -> str:
+    """Message with an unknown name and the known names nearest to it.
+
+    Args:
+        kind: Kind of the names. [text]
+        name: The unknown name. [text]
+        known: All names. [text]
+
+    Returns:
+        A sentence. [text]
+    """
     near = alike(name, known, 0.4)
     some = ", ".join(known[:MOST_KNOWN]) + (", ..." if len(known) > MOST_KNOWN else "")
     hint = f"nearest: {', '.join(near)}" if near else f"known: {some}"
     return f"no {name!r} among {kind}; {hint}"
-
-
-def overlay(path: Path | None) -> None:
-    """Lay a user's folder over our own files, for this process.
-
-    Every file in the folder is read at once, and so are our files that may refer to
-    it. If a file is wrong or contradicts another, nothing is laid over.
-
-    Args:
-        path: Folder with subfolders of the kinds; None takes the layer away. [-]
-
-    Raises:
-        CatalogError: No such folder, an unknown subfolder, or a wrong file; names
-            file and field.
-    """
-    if _layers:
-        _lay([])
-    if path is None:
-        return
-    _check_folder(path)
-    _lay([path])
-    try:
-        for kind, look_up in _readers.items():
-            own = _in_folder(path / kind) if (path / kind).is_dir() else ()
-            for name in own if kind == "calibration" else names(kind):
-                look_up(name)
-    except CatalogError:
-        _lay([])
-        raise
-
-
-def _lay(layers: list[Path]) -> None:
-    """Replace the layers and forget what was read from the old ones."""
-    _layers[:] = layers
-    _entries.cache_clear()
-    for forget in _forget:
-        forget()
-
-
-def _check_folder(path: Path) -> None:
-    """Refuse a missing folder, an unknown subfolder, or a folder without subfolders."""
-    if not is_folder(path):
-        raise CatalogError(f"{path}: no such folder")
-    inside = sorted(p.name for p in path.iterdir() if p.is_dir())
-    kinds = tuple(sorted(_readers))
-    for name in inside:
-        if name not in kinds and not name.startswith("."):
-            raise CatalogError(f"{path}: {_unknown_name('subfolders', name, kinds)}")
-    if not inside:
-        raise CatalogError(f"{path}: has none of the subfolders {', '.join(kinds)}")
 
 
 def read(path: Traversable, model: type[Model]) -> Model:
@@ -228,25 +275,7 @@ def read(path: Traversable, model: type[Model]) -> Model:
     Raises:
         CatalogError: No YAML, or not as the model has it; names file and field.
     """
-    return parse(str(path), load(path), model)
-
-
-def load(path: Traversable) -> object:
-    """Content of one YAML file, unchecked.
-
-    Args:
-        path: The file. [-]
-
-    Returns:
-        Mappings, lists and scalars. [-]
-
-    Raises:
-        CatalogError: Unreadable, or no YAML; names file, line and column.
-    """
-    try:
-        return plain_yaml(read_text(path), dates=True)
-    except (yaml.YAMLError, ValueError) as error:
-        raise CatalogError(f"{path}: {' '.join(str(error).split())}") from error
+    return parse(str(path), entry_of("", "", path).content(), model)
 
 
 def parse(path: str, data: object, model: type[Model]) -> Model:
@@ -275,25 +304,3 @@ def _line(path: str, where: tuple[int | str, ...], message: str) -> str:
     """One line of an error: file, field, what is wrong."""
     field = ".".join(map(str, where)) or "(whole file)"
     return f"{path}: {field}: {message.removeprefix('Value error, ')}"
-
-
-def lookup(kind: str, name: str, model: type[Model]) -> Model:
-    """One entry of the catalog by name.
-
-    Args:
-        kind: A kind that `folder` takes. [-]
-        name: Stem of the file's name. [-]
-        model: Type of the entries, with a field `name`. [-]
-
-    Returns:
-        The entry. [-]
-
-    Raises:
-        UnknownNameError: No such file; lists the nearest names.
-        CatalogError: The file is wrong or calls its entry by another name.
-    """
-    path = find(kind, name)
-    entry = read(path, model)
-    if getattr(entry, "name", name) != name:
-        raise CatalogError(f"{path}: name: must be {name}, as the file")
-    return entry

@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hardware import catalog
+from hardware.catalog import cluster, node, resolve_cluster
 from hardware.fleets import MOST_NODES, ClusterSpec
+from hardware.reading.files import Catalog
 from hardware.reading.nearest import alike
 from hardware.specs import NodeSpec
 from hardware.spelling.gpus import gpu_called, refuse_by_name
@@ -60,11 +61,12 @@ class Fleet:
     gpu: str
 
 
-def read_fleet(text: str, network: str | None = None) -> Fleet:
+def read_fleet(text: str, catalog: Catalog, network: str | None = None) -> Fleet:
     """Read a count of GPUs, or the name of a cluster.
 
     Args:
         text: As one of `EXAMPLES`, or a name in `configs/clusters`. [text]
+        catalog: Files of facts. [-]
         network: Network between nodes, where the text does not name it. [text]
 
     Returns:
@@ -77,37 +79,37 @@ def read_fleet(text: str, network: str | None = None) -> Fleet:
     if len(plain) > LONGEST:
         raise SpellingError(f"{plain[:40]!r}... is longer than {LONGEST} characters")
     if plain in catalog.names("clusters"):
-        return _known(plain, network)
+        return _known(plain, network, catalog)
     body, *over = _OVER.split(plain, maxsplit=1)
     if over and network is not None:
         raise SpellingError(f"the network is given twice, {over[0]!r} and {network!r}")
-    count = _count(body)
-    return _fleet(count, next(iter(over), network))
+    count = _count(body, catalog)
+    return _fleet(count, next(iter(over), network), catalog)
 
 
-def _known(name: str, network: str | None) -> Fleet:
+def _known(name: str, network: str | None, catalog: Catalog) -> Fleet:
     """A cluster of the catalog."""
     if network is not None:
         raise SpellingError(f"{name} is a cluster with a network of its own")
-    found = catalog.resolve_cluster(catalog.cluster(name))
+    found = resolve_cluster(cluster(name, catalog), catalog)
     return Fleet(name, "", found.gpus, found.gpu.name)
 
 
-def _count(body: str) -> Count:
+def _count(body: str, catalog: Catalog) -> Count:
     """The reading of a text under which it names hardware that is known."""
     readings = list(_readings(body))
     if not readings:
         refuse_by_name(body)
         near = alike(body, catalog.names("clusters"))
         hint = f"; nearest clusters: {', '.join(near)}" if near else ""
-        hint = f"; say how many, as 8x{body}" if _is_gpu(body) else hint
+        hint = f"; say how many, as 8x{body}" if _is_gpu(body, catalog) else hint
         raise SpellingError(f"{body!r} is no count of GPUs and no cluster{hint}")
     for reading in readings:
-        if _node_called(reading.name) or _is_gpu(reading.name):
+        if _node_called(reading.name, catalog) or _is_gpu(reading.name, catalog):
             return reading
     for reading in readings:
         refuse_by_name(reading.name)
-    gpu_called(readings[0].name)
+    gpu_called(readings[0].name, catalog)
     return readings[0]
 
 
@@ -124,22 +126,22 @@ def _number(text: str) -> int:
     return int(text.replace(",", "")[:12] or 0)
 
 
-def _is_gpu(name: str) -> bool:
+def _is_gpu(name: str, catalog: Catalog) -> bool:
     """True where a text names one GPU that is not refused."""
     try:
         refuse_by_name(name)
-        gpu_called(name)
+        gpu_called(name, catalog)
     except SpellingError:
         return False
     return True
 
 
-def _node_called(name: str) -> NodeSpec | None:
+def _node_called(name: str, catalog: Catalog) -> NodeSpec | None:
     """A node of the catalog by its name, which may leave the provider out."""
     asked, every = tokens(name), catalog.names("nodes")
-    found = [node for node in every if tokens(node) == asked]
-    found = found or [node for node in every if _instance(node) == _instance(name)]
-    return catalog.node(found[0]) if len(found) == 1 else None
+    found = [known for known in every if tokens(known) == asked]
+    found = found or [known for known in every if _instance(known) == _instance(name)]
+    return node(found[0], catalog) if len(found) == 1 else None
 
 
 def _instance(name: str) -> tuple[str, ...]:
@@ -148,35 +150,35 @@ def _instance(name: str) -> tuple[str, ...]:
     return told[1:] if told and told[0] in words().providers else told
 
 
-def _fleet(count: Count, network: str | None) -> Fleet:
+def _fleet(count: Count, network: str | None, catalog: Catalog) -> Fleet:
     """The cluster of a count."""
     if not count.each or (count.nodes or count.each) > MOST_NODES:
         raise SpellingError(f"a count is 1 to {MOST_NODES:,}")
-    node = _node_called(count.name)
-    if node is not None and not count.nodes:
-        nodes = count.each * (node.scale_up_domain // node.gpus_per_node)
-        return _of_nodes(node, nodes, node.gpus_per_node, network)
-    if node is None:
-        node = _usual(count)
-    nodes, each = (count.nodes, count.each) if count.nodes else _shared(count, node)
-    if each > node.gpus_per_node:
+    its = _node_called(count.name, catalog)
+    if its is not None and not count.nodes:
+        nodes = count.each * (its.scale_up_domain // its.gpus_per_node)
+        return _of_nodes(its, nodes, its.gpus_per_node, network, catalog)
+    if its is None:
+        its = _usual(count, catalog)
+    nodes, each = (count.nodes, count.each) if count.nodes else _shared(count, its)
+    if each > its.gpus_per_node:
         raise SpellingError(
-            f"the largest usual node of {node.gpu}, {node.name}, has "
-            f"{node.gpus_per_node} GPUs; given {each}"
+            f"the largest usual node of {its.gpu}, {its.name}, has "
+            f"{its.gpus_per_node} GPUs; given {each}"
         )
-    return _of_nodes(node, nodes, each, network)
+    return _of_nodes(its, nodes, each, network, catalog)
 
 
-def _usual(count: Count) -> NodeSpec:
+def _usual(count: Count, catalog: Catalog) -> NodeSpec:
     """The smallest usual node that holds a count, else the largest."""
-    gpu = gpu_called(count.name)
-    nodes = [catalog.node(name) for name in gpu.usual_nodes]
+    gpu = gpu_called(count.name, catalog)
+    nodes = [node(name, catalog) for name in gpu.usual_nodes]
     if not nodes:
         raise SpellingError(
             f"no usual node of {gpu.name} is known: write a cluster with a node of "
             "yours (--hardware DIR); GPUs with one: planner catalog nodes"
         )
-    holding = (node for node in nodes if node.gpus_per_node >= count.each)
+    holding = (its for its in nodes if its.gpus_per_node >= count.each)
     return next(holding, nodes[-1])
 
 
@@ -196,23 +198,25 @@ def _shared(count: Count, node: NodeSpec) -> tuple[int, int]:
     return nodes, each
 
 
-def _of_nodes(node: NodeSpec, nodes: int, each: int, network: str | None) -> Fleet:
+def _of_nodes(
+    its: NodeSpec, nodes: int, each: int, network: str | None, catalog: Catalog
+) -> Fleet:
     """The cluster of equal nodes, with its name and words."""
-    name = f"{nodes} x {node.name}"
-    fields: dict[str, object] = {"node": node.name, "nodes": nodes}
-    told = f"{nodes:,} x {node.name}"
-    whole = node.gpus_per_node
+    name = f"{nodes} x {its.name}"
+    fields: dict[str, object] = {"node": its.name, "nodes": nodes}
+    told = f"{nodes:,} x {its.name}"
+    whole = its.gpus_per_node
     if each < whole:
         fields |= {"gpus_per_node": each}
         name += f", {each} of {whole} GPUs"
         told += f" with {each} of {whole} GPUs"
     if network is not None:
-        rails = network_called(network)
+        rails = network_called(network, catalog)
         fields |= {"nic": rails.nic}
         fields |= {"nics_per_node": rails.nics} if rails.nics else {}
         name += f" over {rails.nic}"
-    cluster = {"name": name, **fields}
-    spec = catalog.resolve_cluster(ClusterSpec.model_validate(cluster))
+    fields = {"name": name, **fields}
+    spec = resolve_cluster(ClusterSpec.model_validate(fields), catalog)
     if nodes > 1:
         told += f" over {spec.node.nics_per_node} x {spec.nic.name} each"
-    return Fleet(cluster, told, nodes * each, node.gpu)
+    return Fleet(fields, told, nodes * each, its.gpu)

@@ -2,7 +2,8 @@
 
 import re
 
-from hardware import catalog
+from hardware.catalog import gpu as gpu_of
+from hardware.reading.files import Catalog
 from hardware.reading.nearest import alike
 from hardware.specs import GB, GpuSpec
 from hardware.spelling.words import SpellingError, tokens, words
@@ -26,7 +27,7 @@ def refuse_by_name(text: str) -> None:
             )
 
 
-def gpu_called(text: str) -> GpuSpec:
+def gpu_called(text: str, catalog: Catalog) -> GpuSpec:
     """The GPU that a text names.
 
     Its name in the catalog wins over a short name, and a short name over the words
@@ -34,6 +35,7 @@ def gpu_called(text: str) -> GpuSpec:
 
     Args:
         text: Name as anyone writes it. [text]
+        catalog: Files of facts. [-]
 
     Returns:
         Datasheet of the GPU. [-]
@@ -44,14 +46,14 @@ def gpu_called(text: str) -> GpuSpec:
     asked, plain = tokens(text), text.strip().lower()
     if not asked:
         raise SpellingError("no GPU is named")
-    every = [catalog.gpu(name) for name in catalog.names("gpus")]
+    every = [gpu_of(name, catalog) for name in catalog.names("gpus")]
     exact = [gpu for gpu in every if plain in (gpu.name, *gpu.called)]
     named = exact or [
         gpu for gpu in every if asked in map(tokens, (gpu.name, *gpu.called))
     ]
     found = named or [gpu for gpu in every if _has(_own(gpu), asked)]
     if not found and re.search(r"\ds$", plain):
-        return gpu_called(plain[:-1])
+        return gpu_called(plain[:-1], catalog)
     if len(found) == 1:
         return found[0]
     if found:

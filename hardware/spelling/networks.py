@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from hardware import catalog
+from hardware.catalog import link as link_of
+from hardware.reading.files import Catalog
 from hardware.specs import LinkSpec
 from hardware.spelling.words import UnknownNetworkError, words
 
@@ -26,11 +27,12 @@ class Network:
     nics: int | None
 
 
-def network_called(text: str) -> Network:
+def network_called(text: str, catalog: Catalog) -> Network:
     """The network that a text names, as `25 GbE`, `NDR`, `4 x 100G RoCE`.
 
     Args:
         text: Fabric, rate or generation of one port, maybe after a count. [text]
+        catalog: Files of facts. [-]
 
     Returns:
         Link and number of NICs. [-]
@@ -40,7 +42,7 @@ def network_called(text: str) -> Network:
     """
     counted = _COUNTED.fullmatch(text.lower().strip())
     asked = _asked(counted["rest"] if counted else text)
-    links = [catalog.link(name) for name in catalog.names("links")]
+    links = [link_of(name, catalog) for name in catalog.names("links")]
     every = [link for link in links if link.kind == "scale-out"]
     answering = [link for link in every if asked and asked <= _words(link)]
     plain = [link for link in answering if _own(link) <= asked | {str(link.fabric)}]

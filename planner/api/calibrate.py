@@ -5,12 +5,11 @@ from pathlib import Path
 
 from planner.api.flow.calibrate import Calibration, fitted
 from planner.api.flow.files import write_whole
-from planner.api.flow.overlay import lay_over
 from planner.api.given import (
     CalibrationLike,
     FilePath,
     calibration_given,
-    path_given,
+    catalog_given,
     paths_given,
 )
 
@@ -38,9 +37,9 @@ def calibrate(
     Raises:
         BadInputError: No row can be fitted to, or scipy is not installed.
     """
-    lay_over(path_given(hardware))
-    own = calibration_given(calibration)
-    found = fitted(paths_given(rows), own, warn=lambda _: None)
+    catalog = catalog_given(hardware)
+    own = calibration_given(calibration, catalog)
+    found = fitted(paths_given(rows), catalog, own, warn=lambda _: None)
     if out is not None:
         write_whole(Path(out), found.text)
     return found

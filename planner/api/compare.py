@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from planner.api.answer import Answer, Rows
 from planner.api.flow.compare import compared, runner
 from planner.api.flow.limits import MEMORY
-from planner.api.flow.overlay import lay_over
 from planner.api.given import (
     CalibrationLike,
     Changes,
@@ -16,6 +15,7 @@ from planner.api.given import (
     JobLike,
     assignments,
     calibration_given,
+    catalog_given,
     fields_given,
     path_given,
     within,
@@ -102,8 +102,7 @@ def compare(
     """
     within("effort", effort, 0.01)
     within("tolerance", tolerance, 0.0, 0.5)
-    folder = path_given(hardware)
-    lay_over(folder)
+    catalog = catalog_given(hardware)
     found = compared(
         [_given(spec) for spec in _several(specs)],
         runner(scheduler, fall_back=False, note=lambda _: None),
@@ -115,8 +114,8 @@ def compare(
         effort=effort,
         tolerance=tolerance,
         resume=path_given(resume),
-        hardware=folder,
-        calibration=calibration_given(calibration),
+        catalog=catalog,
+        calibration=calibration_given(calibration, catalog),
         told=on_progress or uncounted,
     )
     return Comparison.of(found)

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 from planner.api.answer import Answer, Rows
 from planner.api.flow.diff import holds_plan, planned_side, read_side, result_side
 from planner.api.flow.limits import MEMORY, memory_bytes
-from planner.api.flow.overlay import lay_over
 from planner.api.given import (
     CalibrationLike,
     FilePath,
     JobLike,
     calibration_given,
+    catalog_given,
     looked_up,
-    path_given,
     within,
 )
 from planner.api.plan import Result
@@ -83,14 +82,16 @@ def diff(
     """
     within("time_limit", time_limit, 0.0)
     stop = Stop(time.monotonic() + time_limit, memory_bytes(memory_limit))
-    lay_over(path_given(hardware))
+    catalog = catalog_given(hardware)
 
     def side(given: JobLike | Result, part: Stop) -> Compared:
         if isinstance(given, Result):
             return _of_result(given)
         if isinstance(given, str | os.PathLike) and holds_plan(Path(given)):
-            return read_side(Path(given), calibration_given(calibration))
-        job = looked_up(given, None, calibration)
+            return read_side(
+                Path(given), catalog, calibration_given(calibration, catalog)
+            )
+        job = looked_up(given, None, catalog, calibration)
         return planned_side(job, part, telling(on_progress, part))
 
     sides = zip((a, b), stop.shared(2), strict=True)

@@ -8,15 +8,14 @@ from pydantic import PrivateAttr
 from planner.api.answer import Answer, Rows
 from planner.api.flow.explain import Reasoned, reasoned
 from planner.api.flow.limits import MEMORY, memory_bytes
-from planner.api.flow.overlay import lay_over
 from planner.api.given import (
     CalibrationLike,
     Changes,
     FilePath,
     JobLike,
     LayoutLike,
+    catalog_given,
     looked_up,
-    path_given,
     within,
 )
 from planner.api.plan import Robust
@@ -76,8 +75,8 @@ def explain(
     """
     within("time_limit", time_limit, 0.0)
     stop = Stop(time.monotonic() + time_limit, memory_bytes(memory_limit))
-    lay_over(path_given(hardware))
-    read = looked_up(job, set, calibration, layout)
+    catalog = catalog_given(hardware)
+    read = looked_up(job, set, catalog, calibration, layout)
     with under(stop):
         flow = reasoned(read, time_limit=stop.left, robust=robust == "on")
     return Explained.of(flow.answer, flow)

@@ -11,6 +11,8 @@ import numpy as np
 import yaml
 from pydantic import ValidationError
 
+from hardware.reading.files import Catalog
+from planner.api.flow.overlay import catalog_with
 from planner.errors import BadInputError
 from planner.job.calibration_file import CalibrationFile, read_calibration
 from planner.job.loading import Job as LoadedJob
@@ -42,6 +44,7 @@ UNNAMED = "job"
 def job_given(
     job: JobLike,
     changes: Changes | None,
+    catalog: Catalog,
     calibration: CalibrationLike | None,
     layout: LayoutLike | None = None,
 ) -> LoadedJob:
@@ -50,6 +53,7 @@ def job_given(
     Args:
         job: The job. [-]
         changes: Fields to replace. [-]
+        catalog: Files of facts. [-]
         calibration: What the user measured, or None. [-]
         layout: In place of the job's; None: the job's stays. [-]
 
@@ -61,9 +65,10 @@ def job_given(
     """
     name, base, fields = fields_given(job)
     own = _layout_given(layout)
-    spec = assigned(fields, assignments(changes), base, name, own)
-    measured = calibration_given(calibration)
-    return LoadedJob(spec, name, base, measured, measured_in=measured_in(calibration))
+    spec = assigned(fields, assignments(changes), base, name, catalog, own)
+    measured = calibration_given(calibration, catalog)
+    origin = measured_in(calibration)
+    return LoadedJob(spec, name, base, catalog, measured, measured_in=origin)
 
 
 def measured_in(calibration: CalibrationLike | None) -> str:
@@ -82,6 +87,7 @@ def measured_in(calibration: CalibrationLike | None) -> str:
 def looked_up(
     job: JobLike,
     changes: Changes | None,
+    catalog: Catalog,
     calibration: CalibrationLike | None,
     layout: LayoutLike | None = None,
 ) -> LoadedJob:
@@ -90,6 +96,7 @@ def looked_up(
     Args:
         job: The job. [-]
         changes: Fields to replace. [-]
+        catalog: Files of facts. [-]
         calibration: What the user measured, or None. [-]
         layout: In place of the job's; None: the job's stays. [-]
 
@@ -99,7 +106,7 @@ def looked_up(
     Raises:
         BadInputError: A file, a field or a name is wrong.
     """
-    read = job_given(job, changes, calibration, layout)
+    read = job_given(job, changes, catalog, calibration, layout)
     return read.asking(read.spec)
 
 
@@ -168,11 +175,14 @@ def _layout_given(layout: LayoutLike | None) -> PartialLayout | None:
         raise explained(error, PartialLayout, file="layout") from error
 
 
-def calibration_given(calibration: CalibrationLike | None) -> CalibrationFile | None:
+def calibration_given(
+    calibration: CalibrationLike | None, catalog: Catalog
+) -> CalibrationFile | None:
     """Read a calibration.
 
     Args:
         calibration: A file, its content, or None. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         The content, None without a calibration. [-]
@@ -182,7 +192,22 @@ def calibration_given(calibration: CalibrationLike | None) -> CalibrationFile | 
     """
     if calibration is None or isinstance(calibration, CalibrationFile):
         return calibration
-    return read_calibration(Path(calibration))
+    return read_calibration(Path(calibration), catalog)
+
+
+def catalog_given(hardware: FilePath | None) -> Catalog:
+    """Read a folder of hardware, and lay it over ours.
+
+    Args:
+        hardware: The folder, or None. [path]
+
+    Returns:
+        Files of facts. [-]
+
+    Raises:
+        BadInputError: No such folder, or a file in it is wrong.
+    """
+    return catalog_with(path_given(hardware))
 
 
 def path_given(path: FilePath | None) -> Path | None:

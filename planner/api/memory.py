@@ -6,15 +6,14 @@ from pydantic import PrivateAttr
 
 from planner.api.answer import Answer, Rows
 from planner.api.flow.memory import Serving, Training, held
-from planner.api.flow.overlay import lay_over
 from planner.api.given import (
     CalibrationLike,
     Changes,
     FilePath,
     JobLike,
     LayoutLike,
+    catalog_given,
     job_given,
-    path_given,
     within,
 )
 from planner.search.stop import after, under
@@ -90,9 +89,9 @@ def memory(
         BadInputError: The layout is not legal, or a name is not known.
     """
     within("time_limit", time_limit, 0.0)
-    lay_over(path_given(hardware))
+    catalog = catalog_given(hardware)
     with under(after(time_limit)):
-        flow = held(job_given(job, set, calibration, layout))
+        flow = held(job_given(job, set, catalog, calibration, layout))
     if isinstance(flow, Training):
         return TrainingMemory.of(flow.answer, flow)
     return InferenceMemory.of(flow.answer, flow)

@@ -9,15 +9,14 @@ from pydantic import PrivateAttr
 from planner.api.answer import Answer, Rows
 from planner.api.flow.files import write_whole
 from planner.api.flow.limits import MEMORY, memory_bytes
-from planner.api.flow.overlay import lay_over
 from planner.api.flow.plan import FRONT_TIME, Planned, phases_to_plan, planned
 from planner.api.given import (
     CalibrationLike,
     Changes,
     FilePath,
     JobLike,
+    catalog_given,
     looked_up,
-    path_given,
     within,
 )
 from planner.api.progress import OnProgress, telling
@@ -132,8 +131,8 @@ def plan(
     within("top", top, 1)
     within("time_limit", time_limit, 0.0)
     stop = Stop(time.monotonic() + time_limit, memory_bytes(memory_limit))
-    lay_over(path_given(hardware))
-    phases = phases_to_plan(looked_up(job, set, calibration))
+    catalog = catalog_given(hardware)
+    phases = phases_to_plan(looked_up(job, set, catalog, calibration))
     told = telling(on_progress, stop)
     with on_cluster(scheduler):
         flow = planned(phases, top=top, stop=stop, robust=robust == "on", told=told)

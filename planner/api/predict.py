@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from pydantic import PrivateAttr
 
 from planner.api.answer import Answer, Rows
-from planner.api.flow.overlay import lay_over
 from planner.api.flow.predict import Priced, priced
 from planner.api.given import (
     CalibrationLike,
@@ -13,8 +12,8 @@ from planner.api.given import (
     FilePath,
     JobLike,
     LayoutLike,
+    catalog_given,
     looked_up,
-    path_given,
     within,
 )
 from planner.api.rows import plan_row
@@ -70,8 +69,8 @@ def predict(
         BadInputError: No layout is given, or the layout is not legal.
     """
     within("time_limit", time_limit, 0.0)
-    lay_over(path_given(hardware))
-    read = looked_up(job, set, calibration, layout)
+    catalog = catalog_given(hardware)
+    read = looked_up(job, set, catalog, calibration, layout)
     with under(after(time_limit)):
         flow = priced(read)
     return Prediction.of(flow.answer, flow)

@@ -7,7 +7,6 @@ from pydantic import PrivateAttr
 
 from planner.api.answer import Answer, Rows
 from planner.api.flow.limits import MEMORY, memory_bytes
-from planner.api.flow.overlay import lay_over
 from planner.api.flow.size import Sized, sized
 from planner.api.given import (
     CalibrationLike,
@@ -15,8 +14,8 @@ from planner.api.given import (
     FilePath,
     assignments,
     calibration_given,
+    catalog_given,
     measured_in,
-    path_given,
     within,
 )
 from planner.api.progress import OnProgress, telling
@@ -97,9 +96,10 @@ def size(
     """
     within("time_limit", time_limit, 0.0)
     stop = Stop(time.monotonic() + time_limit, memory_bytes(memory_limit))
-    lay_over(path_given(hardware))
+    catalog = catalog_given(hardware)
     ask = asked(
         on,
+        catalog,
         days=days,
         budget=budget,
         serve_tokens=serve_tokens,
@@ -107,7 +107,7 @@ def size(
         framework=framework,
         network=network,
         assignments=assignments(set),
-        calibration=calibration_given(calibration),
+        calibration=calibration_given(calibration, catalog),
         measured_in=measured_in(calibration),
     )
     found = sized(ask, stop=stop, told=telling(on_progress, stop))

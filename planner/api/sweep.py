@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from planner.api.answer import Answer, Rows
 from planner.api.flow.compare import runner
 from planner.api.flow.limits import MEMORY
-from planner.api.flow.overlay import lay_over
 from planner.api.flow.sweep import swept
 from planner.api.given import (
     CalibrationLike,
     Changes,
     FilePath,
     JobLike,
+    catalog_given,
     job_given,
     path_given,
     within,
@@ -82,9 +82,9 @@ def sweep(
         BadInputError: A field is wrong, or no combination can be planned.
     """
     within("time_limit", time_limit, 0.0)
-    lay_over(path_given(hardware))
+    catalog = catalog_given(hardware)
     found = swept(
-        job_given(job, set, calibration),
+        job_given(job, set, catalog, calibration),
         [
             answers.Over(path=path, values=tuple(values))
             for path, values in over.items()

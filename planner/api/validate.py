@@ -5,8 +5,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hardware.reading.files import Catalog
 from planner.api.answer import Answer, Rows
-from planner.api.flow.overlay import lay_over
 from planner.api.flow.validate import (
     SEARCH_TIME,
     beside_log,
@@ -20,8 +20,8 @@ from planner.api.given import (
     Job,
     JobLike,
     calibration_given,
+    catalog_given,
     looked_up,
-    path_given,
     paths_given,
     within,
 )
@@ -99,23 +99,23 @@ def validate(
     Raises:
         BadInputError: No row could be read, or the arguments do not go together.
     """
-    folder, own = path_given(hardware), calibration_given(calibration)
     seconds = SEARCH_TIME if time_limit is None else time_limit
     within("time_limit", seconds, 0.0)
     if time_limit is not None and not search:
         raise BadInputError("does not apply: it needs search", field="time_limit")
     if search and log is not None:
         raise BadInputError("does not apply: a log has one run", field="search")
-    lay_over(folder)
+    catalog = catalog_given(hardware)
+    own = calibration_given(calibration, catalog)
     if log is not None:
-        return Validation.of(_of_log(rows, Path(log), set, own))
+        return Validation.of(_of_log(rows, Path(log), set, catalog, own))
     if set:
         raise BadInputError("does not apply: it needs a log", field="set")
     if isinstance(rows, Mapping | Job):
         raise BadInputError("goes with a log", field="rows", value=rows)
     found = validated(
         paths_given(rows),
-        hardware=folder,
+        catalog=catalog,
         calibration=own,
         told=on_progress or uncounted,
         search_s=seconds if search else None,
@@ -127,14 +127,15 @@ def _of_log(
     job: JobLike | Sequence[FilePath],
     log_file: Path,
     changes: Changes | None,
+    catalog: Catalog,
     own: CalibrationFile | None,
 ) -> validation.Validation:
     """The prediction of a job, or of the plan beside a log, compared with the log."""
     log = read_log(log_file)
     if isinstance(job, str | PathLike | Mapping | Job):
-        return beside_log(looked_up(job, changes, own), log, log_file)
+        return beside_log(looked_up(job, changes, catalog, own), log, log_file)
     if job:
         raise BadInputError("a log is compared with one job", field="rows", value=job)
-    plan = read_plan(log_file.with_name(PLAN), own)
+    plan = read_plan(log_file.with_name(PLAN), catalog, own)
     answer, _ = plan_beside_log(plan, log, log_file)
     return answer

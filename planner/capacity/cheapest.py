@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from hardware import catalog
-from hardware.catalog import resolve_cluster
+from hardware.catalog import larger_machines, node, resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.graph.topology import ClusterTopology
 from planner.capacity.alternatives import may_offload
@@ -176,7 +175,7 @@ def _more_gpus(workload: Pricing) -> Iterator[FittingChange]:
     """Twice the GPUs, and twice as many again, each in its most frugal layout."""
     for spec, options in islice(_larger(workload), DOUBLINGS):
         try:
-            cluster = resolve_cluster(spec)
+            cluster = resolve_cluster(spec, workload.topology.cluster.catalog)
         except ValueError:
             continue
         there = replace(workload, topology=ClusterTopology(cluster))
@@ -192,15 +191,15 @@ def _larger(workload: Pricing) -> Iterator[tuple[ClusterSpec, str]]:
     spec = cluster.spec
     plain = {"tiers": (), "out_of_service": (), "pools": ()}
     each = spec.gpus_per_node or 0
-    whole = catalog.node(spec.node).gpus_per_node
+    whole = node(spec.node, cluster.catalog).gpus_per_node
     while each and each < whole:
         each = min(2 * each, whole)
         there = spec.model_copy(update=plain | {"gpus_per_node": each})
         yield there, f"cluster.gpus_per_node={each}"
     if spec.nodes == 1 and not each:
-        for node in catalog.larger_machines(cluster):
-            there = spec.model_copy(update=plain | {"node": node.name})
-            yield there, f"cluster.node={node.name}"
+        for larger in larger_machines(cluster):
+            there = spec.model_copy(update=plain | {"node": larger.name})
+            yield there, f"cluster.node={larger.name}"
     nodes = spec.nodes
     while not each:
         nodes *= 2

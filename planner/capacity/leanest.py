@@ -328,7 +328,7 @@ def resized(workload: Pricing, nodes: int, per_node: int) -> Pricing:
     )
     size = {"nodes": nodes, "tiers": tiers, "out_of_service": (), "pools": ()}
     spec = cluster.spec.model_copy(update=size)
-    smaller = resolve_cluster(spec)
+    smaller = resolve_cluster(spec, cluster.catalog)
     if per_node < smaller.node.gpus_per_node:
         domain = min(per_node, smaller.node.scale_up_domain)
         part = {"gpus_per_node": per_node, "scale_up_domain": domain}

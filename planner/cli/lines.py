@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hardware.reading.files import Catalog
 from planner.comparison.read import Given, given_by
 from planner.errors import BadInputError
 from planner.job.one_line import job_of
@@ -67,11 +68,14 @@ class Line:
     framework: str | None
     tokens: str | None
 
-    def given(self, specs: Sequence[Path]) -> tuple[list[Given], tuple[str, ...]]:
+    def given(
+        self, specs: Sequence[Path], catalog: Catalog
+    ) -> tuple[list[Given], tuple[str, ...]]:
         """Jobs of the files, or else of the line, and what the line left open.
 
         Args:
             specs: Job files, or one purchase file. [path]
+            catalog: Files of facts. [-]
 
         Returns:
             Jobs, and words for what is assumed of each. [-]
@@ -88,15 +92,18 @@ class Line:
             return [given_by(path) for path in specs], ()
         if self.model is None or not self.on:
             raise BadInputError("no job is given", allowed=_NEEDED)
-        lines = [self._job(self.model, on) for on in self.on]
+        lines = [self._job(self.model, on, catalog) for on in self.on]
         words = dict.fromkeys(text for _, told in lines for text in told)
         return [job for job, _ in lines], tuple(words)
 
-    def _job(self, model: str, on: str) -> tuple[Given, tuple[str, ...]]:
+    def _job(
+        self, model: str, on: str, catalog: Catalog
+    ) -> tuple[Given, tuple[str, ...]]:
         """The job on the GPUs of one candidate."""
         line = job_of(
             model,
             on,
+            catalog,
             method=self.method or "full",
             seq_len=self.seq_len,
             global_batch=self.global_batch,

@@ -14,8 +14,9 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hardware.reading.documents import is_there
+from hardware.reading.files import Catalog
 from planner.api.flow.files import write_whole
-from planner.api.flow.overlay import lay_over
+from planner.api.flow.overlay import catalog_with
 from planner.cli.options import Assignments, Calibration, Hardware
 from planner.errors import BadInputError
 from planner.job.loading import Job, as_read
@@ -62,6 +63,7 @@ class Given:
         spec: The job, assignments put in. [-]
         file: File of the job, for messages. [text]
         base: Folder that relative paths in the job start from. [-]
+        catalog: Files of facts. [-]
         assumed: Words for what the command line left open. [text]
         source: Options of the command line. [-]
     """
@@ -69,6 +71,7 @@ class Given:
     spec: JobSpec
     file: str
     base: Path
+    catalog: Catalog
     assumed: tuple[str, ...]
     source: "Source"
 
@@ -94,7 +97,8 @@ class Given:
         Raises:
             BadInputError: The calibration is wrong.
         """
-        return as_read(self.spec, self.file, self.base, self.source.calibration)
+        own = self.source.calibration
+        return as_read(self.spec, self.file, self.base, self.catalog, own)
 
     def save(self) -> None:
         """Write the job to the file of `--save`, where there is one.
@@ -105,7 +109,7 @@ class Given:
         to = self.source.save
         if to is None:
             return
-        told = portable(self.spec, self.base, preset_names())
+        told = portable(self.spec, self.base, preset_names(), self.catalog)
         beside = {"--hardware": self.source.hardware}
         beside |= {"--calibration": self.source.calibration}
         rest = [f"{name} {path}" for name, path in beside.items() if path is not None]
@@ -203,37 +207,42 @@ class Source:
             BadInputError: No source, two sources, or a field is wrong.
         """
         own = None if layout is None else read_layout(layout)
-        lay_over(self.hardware)
+        catalog = catalog_with(self.hardware)
         self._refuse_two_sources()
-        found = self._found(self.assignments or [], own)
+        found = self._found(self.assignments or [], catalog, own)
         if self.family is None or self.spec is None:
             return found
         with about(found.file):
             spec = planned_as(found.spec, self.family, found.base)
         return replace(found, spec=spec)
 
-    def _found(self, sets: list[str], own: PartialLayout | None) -> Given:
+    def _found(
+        self, sets: list[str], catalog: Catalog, own: PartialLayout | None
+    ) -> Given:
         """The job where it lies, with layout and fields replaced."""
         if self.spec is None:
-            line = self._line()
-            spec = assigned(_renamed(line.fields, sets), sets, Path(), ORIGIN, own)
-            return Given(spec, ORIGIN, Path(), line.told(sets), self)
+            line = self._line(catalog)
+            told = _renamed(line.fields, sets)
+            spec = assigned(told, sets, Path(), ORIGIN, catalog, own)
+            return Given(spec, ORIGIN, Path(), catalog, line.told(sets), self)
         if str(self.spec) == STDIN:
             if sys.stdin is None:
                 raise BadInputError("is closed", file="stdin", allowed=_NEEDED)
             text = mapping_of(sys.stdin.read(), "stdin")
-            read = assigned(text, sets, Path(), "stdin", own)
-            return Given(read, "stdin", Path(), (), self)
-        spec, base = read_spec(self.spec, sets, own), locate(self.spec).parent
-        return Given(spec, str(self.spec), base, (), self)
+            read = assigned(text, sets, Path(), "stdin", catalog, own)
+            return Given(read, "stdin", Path(), catalog, (), self)
+        spec = read_spec(self.spec, sets, catalog, own)
+        base = locate(self.spec).parent
+        return Given(spec, str(self.spec), base, catalog, (), self)
 
-    def _line(self) -> OneLine:
+    def _line(self, catalog: Catalog) -> OneLine:
         """The job of --model and --on."""
         assert self.model is not None
         assert self.on is not None
         return job_of(
             self.model,
             self.on,
+            catalog,
             method=self.method or "full",
             seq_len=self.seq_len,
             global_batch=self.global_batch,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hardware.reading.documents import absence, beside, is_file, is_there, yaml_files
+from hardware.reading.files import Catalog
 from planner.comparison.purchase import CandidateSpec
 from planner.errors import BadInputError, did_you_mean
 from planner.specs.reading.read import (
@@ -87,7 +88,13 @@ def located(path: Path) -> Path:
 
 
 def entry_of_job(
-    path: Path, file: Path, fields: Fields, assignments: Sequence[str], *, free: bool
+    path: Path,
+    file: Path,
+    fields: Fields,
+    assignments: Sequence[str],
+    catalog: Catalog,
+    *,
+    free: bool,
 ) -> Entry:
     """A job on its own cluster, whose nodes a budget or a deadline may change.
 
@@ -96,6 +103,7 @@ def entry_of_job(
         file: Path of the job file. [-]
         fields: Fields of the job file. [-]
         assignments: `a.b.c=value` each. [text]
+        catalog: Files of facts. [-]
         free: True where the nodes may change. [-]
 
     Returns:
@@ -104,8 +112,8 @@ def entry_of_job(
     Raises:
         BadInputError: A field is wrong.
     """
-    spec = assigned(fields, assignments, file.parent, str(path))
-    cluster = _cluster(spec.cluster, file.parent)
+    spec = assigned(fields, assignments, file.parent, str(path), catalog)
+    cluster = _cluster(spec.cluster, file.parent, catalog)
     plain = spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
     plain.pop("layout", None)
     nodes = None if free and not cluster.get("pools") else int(cluster["nodes"])
@@ -119,11 +127,12 @@ def entry_of_job(
     )
 
 
-def _cluster(given: str | dict[str, object], base: Path) -> Fields:
+def _cluster(given: str | dict[str, object], base: Path, catalog: Catalog) -> Fields:
     """Fields of a cluster; inline fields without a name take their node's name."""
-    fields: Fields = (
-        cluster_fields(given, base) if isinstance(given, str) else dict(given)
-    )
+    if isinstance(given, str):
+        fields = cluster_fields(given, base, catalog)
+    else:
+        fields = dict(given)
     return {"name": str(fields.get("node", "cluster")), **fields}
 
 
@@ -167,7 +176,13 @@ def job_of(given: str | Fields, file: Path, name: str) -> tuple[Fields, Path]:
 
 
 def entry_of(
-    candidate: CandidateSpec, job: Fields, base: Path, file: Path, *, free: bool
+    candidate: CandidateSpec,
+    job: Fields,
+    base: Path,
+    file: Path,
+    catalog: Catalog,
+    *,
+    free: bool,
 ) -> Entry:
     """A candidate with the job put on its cluster, at its price.
 
@@ -176,6 +191,7 @@ def entry_of(
         job: Fields of the job. [-]
         base: Folder that the job's paths start from. [-]
         file: The purchase file. [-]
+        catalog: Files of facts. [-]
         free: True where a budget or a deadline decides the nodes. [-]
 
     Returns:
@@ -184,7 +200,7 @@ def entry_of(
     Raises:
         BadInputError: Nothing says how many nodes, or a name is unknown.
     """
-    cluster = _cluster(candidate.cluster, file.parent)
+    cluster = _cluster(candidate.cluster, file.parent, catalog)
     fixed = candidate.nodes
     if fixed is None and (not free or cluster.get("pools")):
         fixed = cluster.get("nodes")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from hardware.reading.files import Catalog
 from hardware.reading.money import Price
 from planner.comparison.answer import Effort, Question
 from planner.comparison.candidates.counts import domain_nodes
@@ -47,21 +48,21 @@ class Asking:
     """Settings that the command line adds to the files.
 
     Attributes:
+        catalog: Files of facts. [-]
         assignments: `a.b.c=value` each, for every job. [text]
         budget_usd: Budget in place of the file's. [USD]
         deadline_s: Deadline in place of the file's. [s]
         effort: Limits of the search. [-]
         calibration: The user's calibration. [-]
-        hardware: The user's folder of hardware. [-]
         until: End of the user's time limit. [s]
     """
 
     effort: Effort
+    catalog: Catalog
     assignments: Sequence[str] = ()
     budget_usd: float | None = None
     deadline_s: float | None = None
     calibration: CalibrationFile | None = None
-    hardware: Path | None = None
     until: float = inf
 
 
@@ -146,7 +147,12 @@ def sweep_of(given: Sequence[Given], asking: Asking) -> Sweep:
         free = asking.budget_usd is not None or asking.deadline_s is not None
         entries = [
             entry_of_job(
-                Path(one.name), one.file, one.fields, asking.assignments, free=free
+                Path(one.name),
+                one.file,
+                one.fields,
+                asking.assignments,
+                asking.catalog,
+                free=free,
             )
             for one in given
         ]
@@ -175,7 +181,9 @@ def _of_purchase(name: str, file: Path, fields: Fields, asking: Asking) -> Sweep
     for at, candidate in enumerate(spec.candidates):
         where = f"candidates.{at}"
         with within(name, where):
-            entries.append(entry_of(candidate, job, base, file, free=free))
+            entries.append(
+                entry_of(candidate, job, base, file, asking.catalog, free=free)
+            )
         entries[-1] = placed(entries[-1], name, where)
     refuse_twins(entries)
     return _sweep(entries, asking, asks)
@@ -216,10 +224,15 @@ def _looked_up(entry: Entry, asking: Asking) -> tuple[JobSpec, Workload]:
             asking.assignments if entry.field else (),
             entry.base,
             entry.file,
+            asking.catalog,
         )
         refuse_objective(spec, "planner compare compares the fastest plans")
         workloads = resolve(
-            spec, file=entry.file, base=entry.base, calibration=asking.calibration
+            spec,
+            file=entry.file,
+            base=entry.base,
+            catalog=asking.catalog,
+            calibration=asking.calibration,
         )
     return spec, workloads[0]
 
@@ -253,7 +266,7 @@ def _task(
         file=entry.file,
         source=entry.source,
         calibration=asking.calibration,
-        hardware=asking.hardware,
+        catalog=asking.catalog,
         until=asking.until,
     )
 

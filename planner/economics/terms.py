@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hardware.catalog import Cluster
-from hardware.prices import Quote, purchase, rental, running
+from hardware.prices import Quote, Running, purchase, rental, running
 from hardware.reading.money import Price
-from hardware.reliability import checkpoints, interruptions
+from hardware.reliability import Interruptions, checkpoints, interruptions
 from planner.cost.workload import Workload
 from planner.specs.economics import EconomicsSpec
 
@@ -112,8 +112,9 @@ def run_terms(workload: Workload, spec: EconomicsSpec | None = None) -> RunTerms
         The terms, each with its source. [-]
     """
     own = spec or EconomicsSpec()
-    facts, writes = running(), checkpoints()
-    seen = interruptions()
+    catalog = workload.topology.cluster.catalog
+    facts, writes = running(catalog), checkpoints(catalog)
+    seen = interruptions(catalog)
     chosen = seen.named(seen.default)
     told = f"{chosen.interruptions} in {chosen.days:g} days on {chosen.gpus:,} GPUs"
     clusters = [pool.topology.cluster for pool in workload.pools]
@@ -127,9 +128,7 @@ def run_terms(workload: Workload, spec: EconomicsSpec | None = None) -> RunTerms
         failures=Term(own.failures, GIVEN)
         if own.failures
         else Term(chosen.gpu_hours, f"{told}, {chosen.source}"),
-        failure_range=(own.failures, own.failures)
-        if own.failures
-        else _range(seen.range),
+        failure_range=(own.failures, own.failures) if own.failures else _range(seen),
         hardware=Term((chosen.hardware or 0) / chosen.interruptions, chosen.source),
         restart=_or(own.restart, writes.restart),
         repair=own.repair,
@@ -144,9 +143,9 @@ def run_terms(workload: Workload, spec: EconomicsSpec | None = None) -> RunTerms
     )
 
 
-def _range(names: tuple[str, str]) -> tuple[float, float]:
+def _range(seen: Interruptions) -> tuple[float, float]:
     """GPU time between interruptions in the worst and the best fleet. [GPU-h]."""
-    worst, best = (interruptions().named(name).gpu_hours for name in names)
+    worst, best = (seen.named(name).gpu_hours for name in seen.range)
     return worst, best
 
 
@@ -166,8 +165,8 @@ def _nodes(clusters: list[Cluster], own: EconomicsSpec) -> dict[str, NodeTerms]:
 
 def _node(cluster: Cluster, own: EconomicsSpec, total: int) -> NodeTerms:
     """Price and power of one kind of node."""
-    node, gpu, facts = cluster.node, cluster.gpu, running()
-    quote, told = _price(own, gpu.name, total, node.gpus_per_node)
+    node, gpu, facts = cluster.node, cluster.gpu, running(cluster.catalog)
+    quote, told = _price(own, cluster, total)
     limit = min(gpu.tdp, node.power_limit or gpu.tdp)
     tdp, saved = (watts * node.gpus_per_node for watts in (limit, gpu.tdp - limit))
     ratio = facts.rated_over_tdp
@@ -175,7 +174,7 @@ def _node(cluster: Cluster, own: EconomicsSpec, total: int) -> NodeTerms:
     rated = Term(whole, f"{node.name}'s datasheet")
     if node.max_power is None:
         rated = Term(rated.value, f"{ratio.value:g} x TDP, {ratio.source}")
-    computing, waiting = _power(rated, tdp, own)
+    computing, waiting = _power(rated, tdp, facts, own)
     return NodeTerms(
         gpus=node.gpus_per_node,
         price=quote.price if quote else None,
@@ -189,14 +188,16 @@ def _node(cluster: Cluster, own: EconomicsSpec, total: int) -> NodeTerms:
     )
 
 
-def _power(rated: Term, tdp: float, own: EconomicsSpec) -> tuple[Term, Term]:
+def _power(
+    rated: Term, tdp: float, facts: Running, own: EconomicsSpec
+) -> tuple[Term, Term]:
     """Power of a node in kernels, and while it waits; the user's own for both. [W].
 
     GPUs that wait draw less than their TDP; the rest of the node draws as much.
     """
     if own.power is not None:
         return Term(own.power, GIVEN), Term(own.power, GIVEN)
-    drawn, waits = running().computing_over_rated, running().waiting_over_tdp
+    drawn, waits = facts.computing_over_rated, facts.waiting_over_tdp
     computing = rated.value * drawn.value
     less = min((1 - waits.value) * tdp, computing)
     return (
@@ -206,7 +207,7 @@ def _power(rated: Term, tdp: float, own: EconomicsSpec) -> tuple[Term, Term]:
 
 
 def _price(
-    own: EconomicsSpec, gpu: str, total: int, per_node: int
+    own: EconomicsSpec, cluster: Cluster, total: int
 ) -> tuple[Quote | None, str]:
     """Price in force, and the price in words with its source."""
     if isinstance(own.price, Price):
@@ -214,11 +215,13 @@ def _price(
         return Quote(
             price=own.price, low=usd, high=usd, quotes=1, date="", source=GIVEN
         ), told
+    gpu, catalog = cluster.gpu.name, cluster.catalog
     if own.price == "buy":
-        quote = purchase(gpu, gpus=total, gpus_per_node=per_node)
+        per_node = cluster.node.gpus_per_node
+        quote = purchase(gpu, catalog, gpus=total, gpus_per_node=per_node)
         kind = "to buy, with server and fabric"
     else:
-        quote, kind = rental(gpu), "on demand"
+        quote, kind = rental(gpu, catalog), "on demand"
     if quote is None:
         return None, f"no price of {gpu} is known {kind}; give economics.price"
     return quote, _quoted(quote, kind)

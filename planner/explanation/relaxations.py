@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from hardware import catalog
-from hardware.specs import NodeSpec
+from hardware.catalog import gpu, larger_machines, node
 from planner.errors import BadInputError
 from planner.explanation.ask import Answer, fewest_nodes, fits
 from planner.explanation.changes import Clock
@@ -123,8 +122,8 @@ def _more_gpus(case: Case) -> Iterator[Option]:
     cluster. Where no number of them is known to hold the job, the nearest that does.
     """
     whole: tuple[str, ...] = ()
-    for node in catalog.larger_machines(case.workloads[0].topology.cluster):
-        whole = (f"cluster.node={node.name}", "cluster.gpus_per_node=null")
+    for machine in larger_machines(case.workloads[0].topology.cluster):
+        whole = (f"cluster.node={machine.name}", "cluster.gpus_per_node=null")
         one = (*whole, "cluster.nodes=1")
         held = widened(case, one)
         if held is not None and fits(held, _QUESTION) is Answer.FITS:
@@ -162,19 +161,20 @@ def _bought(case: Case, there: Case, assignments: tuple[str, ...]) -> Option:
 def _larger_gpu(case: Case, clock: Clock) -> Iterator[Option]:
     """The smallest larger GPU of the catalog, in nodes as large, that holds the job."""
     own = case.workloads[0]
-    wanted = own.topology.cluster.node.gpus_per_node
+    cluster = own.topology.cluster
+    wanted, catalog = cluster.node.gpus_per_node, cluster.catalog
     memory: dict[str, tuple[float, str]] = {}
     for name in catalog.names("nodes"):
-        node: NodeSpec = catalog.node(name)
-        its = catalog.gpu(node.gpu).memory_capacity
-        if node.gpus_per_node == wanted and its > own.gpu.memory_capacity:
-            memory.setdefault(node.gpu, (its, name))
-    for gpu, (_, name) in sorted(memory.items(), key=lambda item: item[1])[:LARGER]:
+        machine = node(name, catalog)
+        its = gpu(machine.gpu, catalog).memory_capacity
+        if machine.gpus_per_node == wanted and its > own.gpu.memory_capacity:
+            memory.setdefault(machine.gpu, (its, name))
+    for larger, (_, name) in sorted(memory.items(), key=lambda item: item[1])[:LARGER]:
         assignment = (f"cluster.node={name}",)
         there = widened(case, assignment)
         seconds = min(_QUESTION, clock.share(LARGER))
         if there is not None and fits(there, seconds) is Answer.FITS:
-            yield Option(f"{gpu} in place of {own.gpu.name}", assignment, BOUGHT)
+            yield Option(f"{larger} in place of {own.gpu.name}", assignment, BOUGHT)
             return
 
 

@@ -55,7 +55,7 @@ def measured_of(cluster: Cluster, own: CalibrationFile | None) -> GpuCalibration
         ValueError: The GPU has no calibration.
     """
     rate = rate_held(cluster.gpu, cluster.node)
-    known = held(published(cluster.gpu.name), rate)
+    known = held(published(cluster.gpu.name, cluster.catalog), rate)
     return known if own is None else own.kernels(known)
 
 

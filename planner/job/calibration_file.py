@@ -12,16 +12,15 @@
                  memory_factor: 1.03, rows: 5, residual: 0.02}]}
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from hardware import catalog
 from hardware.calibration import GpuCalibration, calibration
-from hardware.reading.files import CatalogError
+from hardware.reading.files import Catalog, CatalogError
 from hardware.reading.numbers import PositiveInt
 from hardware.remeasured import remeasured
 from planner.errors import BadInputError, did_you_mean
@@ -218,11 +217,12 @@ class CalibrationFile(BaseModel):
         return found.get(framework, found.get(""))
 
 
-def read_calibration(path: Path) -> CalibrationFile:
+def read_calibration(path: Path, catalog: Catalog) -> CalibrationFile:
     """Read a calibration file and check all of it.
 
     Args:
         path: YAML file. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         Content of the file; every GPU is in the catalog. [-]
@@ -231,15 +231,18 @@ def read_calibration(path: Path) -> CalibrationFile:
         BadInputError: The file is unreadable, a field is wrong, or a GPU, framework
             or stack is not known.
     """
-    return parse_calibration(read_mapping(path), file=str(path))
+    return parse_calibration(read_mapping(path), file=str(path), catalog=catalog)
 
 
-def parse_calibration(fields: Mapping[str, Any], *, file: str) -> CalibrationFile:
+def parse_calibration(
+    fields: Mapping[str, Any], *, file: str, catalog: Catalog
+) -> CalibrationFile:
     """Check the content of a calibration file.
 
     Args:
         fields: Top-level fields of the file. [-]
         file: The file, for messages. [text]
+        catalog: Files of facts. [-]
 
     Returns:
         The checked content; every GPU is in the catalog. [-]
@@ -252,20 +255,20 @@ def parse_calibration(fields: Mapping[str, Any], *, file: str) -> CalibrationFil
         held = CalibrationFile.model_validate(given)
     except ValidationError as error:
         raise explained(error, CalibrationFile, file=file) from error
+    known = catalog.names("gpus")
     for index, fit in enumerate(held.stacks):
-        _check_gpu(fit.gpu, f"stacks.{index}.gpu", file)
+        _check_gpu(fit.gpu, f"stacks.{index}.gpu", file, known)
         _check_stack(fit, f"stacks.{index}", file)
     for name in held.gpus:
-        _check_gpu(name, f"gpus.{name}", file)
+        _check_gpu(name, f"gpus.{name}", file, known)
         try:
-            held.kernels(calibration(name))
+            held.kernels(calibration(name, catalog))
         except CatalogError as error:
             raise BadInputError(str(error), file=file) from error
     return held
 
 
-def _check_gpu(name: str, field: str, file: str) -> None:
-    known = catalog.names("gpus")
+def _check_gpu(name: str, field: str, file: str, known: Collection[str]) -> None:
     if name not in known:
         raise BadInputError(
             f"no such GPU; {did_you_mean(name, known)}",

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
+from hardware.reading.files import Catalog
 from planner.cost.workload import Workload
 from planner.job.calibration_file import CalibrationFile
 from planner.job.resolve import resolve
@@ -24,6 +25,7 @@ class Case:
         spec: Spec as read, with `--set` put in. [-]
         file: File of the job, as the user named it. [text]
         base: Folder that relative paths in the spec start from. [-]
+        catalog: Files of facts that names are looked up in. [-]
         calibration: Calibration that the user measured, or None. [-]
         edits: Changes of the resolved job, in order. [-]
     """
@@ -31,6 +33,7 @@ class Case:
     spec: JobSpec
     file: str
     base: Path
+    catalog: Catalog
     calibration: CalibrationFile | None = None
     edits: tuple[Edit, ...] = ()
 
@@ -38,7 +41,11 @@ class Case:
     def workloads(self) -> tuple[Workload, ...]:
         """The job under each framework it may run under, shape (frameworks,)."""
         found = resolve(
-            self.spec, file=self.file, base=self.base, calibration=self.calibration
+            self.spec,
+            file=self.file,
+            base=self.base,
+            catalog=self.catalog,
+            calibration=self.calibration,
         )
         for edit in self.edits:
             found = tuple(edit(workload) for workload in found)
@@ -56,7 +63,13 @@ class Case:
         Raises:
             BadInputError: A field is wrong.
         """
-        spec = reassigned(self.spec, assignments, base=self.base, file=self.file)
+        spec = reassigned(
+            self.spec,
+            assignments,
+            base=self.base,
+            file=self.file,
+            catalog=self.catalog,
+        )
         return replace(self, spec=spec)
 
     def edited(self, edit: Edit) -> Self:

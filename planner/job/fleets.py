@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from hardware.catalog import Cluster, resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.graph.topology import ClusterTopology
+from hardware.reading.files import Catalog
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Pool, Workload
 from planner.errors import BadInputError, did_you_mean
@@ -18,12 +19,13 @@ from planner.specs.reading.invalid import explained
 from planner.specs.reading.read import Fields, cluster_fields
 
 
-def cluster_named(given: str | Fields, base: Path) -> Cluster:
+def cluster_named(given: str | Fields, base: Path, catalog: Catalog) -> Cluster:
     """The cluster of a name or path, or of inline fields.
 
     Args:
         given: The cluster as a spec has it. [-]
         base: Folder that relative paths start from. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         Nodes, GPUs and links. [-]
@@ -32,14 +34,14 @@ def cluster_named(given: str | Fields, base: Path) -> Cluster:
         BadInputError: A field is wrong.
         ValueError: A name is unknown, or does not fit.
     """
-    fields = cluster_fields(given, base) if isinstance(given, str) else given
+    fields = cluster_fields(given, base, catalog) if isinstance(given, str) else given
     try:
         parsed = ClusterSpec.model_validate({"name": "inline cluster", **fields})
     except ValidationError as error:
         # resolve() names the job's file where the fields are not from another.
         its_file = str(base / given) if isinstance(given, str) else ""
         raise explained(error, ClusterSpec, file=its_file, inside="cluster") from error
-    return resolve_cluster(parsed)
+    return resolve_cluster(parsed, catalog)
 
 
 def mixed_fleet(cluster: Cluster, each: Sequence[Workload]) -> Workload:
@@ -68,7 +70,7 @@ def with_pods(workload: Workload) -> Workload:
     Returns:
         The job with a pool for each pod in service; no pools for a single pod. [-]
     """
-    spec = workload.topology.cluster.spec
+    spec, catalog = (its := workload.topology.cluster).spec, its.catalog
     units = spec.tiers[-1].units if spec.tiers else ()
     ends = list(accumulate(units))
     specs = [
@@ -77,7 +79,7 @@ def with_pods(workload: Workload) -> Workload:
     pods = tuple(
         Pool(
             pod.name,
-            ClusterTopology(resolve_cluster(pod)),
+            ClusterTopology(resolve_cluster(pod, catalog)),
             workload.calibration,
             workload.framework,
             workload.uncertainty,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from hardware.reading.files import Catalog
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.job.calibration_file import read_calibration
@@ -95,13 +96,17 @@ class Job(Case):
 
 
 def load(
-    path: Path, assignments: Sequence[str] | None, calibration: Path | None = None
+    path: Path,
+    assignments: Sequence[str] | None,
+    catalog: Catalog,
+    calibration: Path | None = None,
 ) -> Job:
     """Read a job and look up its names.
 
     Args:
         path: YAML file, or the name of a known job. [-]
         assignments: `a.b.c=value` each. [text]
+        catalog: Files of facts. [-]
         calibration: File of what the user measured, or None. [-]
 
     Returns:
@@ -110,12 +115,16 @@ def load(
     Raises:
         BadInputError: The file, a field or a name is wrong.
     """
-    spec = read_spec(path, assignments or ())
-    return from_spec(spec, str(path), locate(path).parent, calibration)
+    spec = read_spec(path, assignments or (), catalog)
+    return from_spec(spec, str(path), locate(path).parent, catalog, calibration)
 
 
 def from_spec(
-    spec: JobSpec, file: str, base: Path, calibration: Path | None = None
+    spec: JobSpec,
+    file: str,
+    base: Path,
+    catalog: Catalog,
+    calibration: Path | None = None,
 ) -> Job:
     """Look up the names of a job that was read.
 
@@ -123,6 +132,7 @@ def from_spec(
         spec: The job. [-]
         file: File of the job, for messages. [text]
         base: Folder that relative paths in the job start from. [-]
+        catalog: Files of facts. [-]
         calibration: File of what the user measured, or None. [-]
 
     Returns:
@@ -131,11 +141,15 @@ def from_spec(
     Raises:
         BadInputError: A name is wrong, or the job does not train.
     """
-    return as_read(spec, file, base, calibration).asking(spec)
+    return as_read(spec, file, base, catalog, calibration).asking(spec)
 
 
 def as_read(
-    spec: JobSpec, file: str, base: Path, calibration: Path | None = None
+    spec: JobSpec,
+    file: str,
+    base: Path,
+    catalog: Catalog,
+    calibration: Path | None = None,
 ) -> Job:
     """Take a job that was read, without a look at its names.
 
@@ -143,6 +157,7 @@ def as_read(
         spec: The job. [-]
         file: File of the job, for messages. [text]
         base: Folder that relative paths in the job start from. [-]
+        catalog: Files of facts. [-]
         calibration: File of what the user measured, or None. [-]
 
     Returns:
@@ -151,8 +166,8 @@ def as_read(
     Raises:
         BadInputError: The calibration is wrong.
     """
-    own = None if calibration is None else read_calibration(calibration)
-    return Job(spec, file, base, own, measured_in=str(calibration))
+    own = None if calibration is None else read_calibration(calibration, catalog)
+    return Job(spec, file, base, catalog, own, measured_in=str(calibration))
 
 
 def workload_for(job: Job, given: PartialLayout) -> Workload:

@@ -12,6 +12,7 @@ from hardware.catalog import Cluster
 from hardware.graph.topology import ClusterTopology
 from hardware.kernels.attention import attention_on, attention_words
 from hardware.reading.documents import beside
+from hardware.reading.files import SHIPPED, Catalog
 from planner.cost.kernels import (
     attention_curve,
     attention_kernel,
@@ -65,6 +66,7 @@ def resolve(
     *,
     file: str,
     base: Path,
+    catalog: Catalog = SHIPPED,
     calibration: CalibrationFile | None = None,
 ) -> tuple[Workload, ...]:
     """A job with everything looked up, once for each framework it may run under.
@@ -73,6 +75,7 @@ def resolve(
         spec: The job. [-]
         file: File of the job, for messages. [text]
         base: Folder that relative paths in the job start from. [-]
+        catalog: Files of facts. [-]
         calibration: The user's measurements, laid over the published ones. [-]
 
     Returns:
@@ -82,7 +85,7 @@ def resolve(
         BadInputError: A name is unknown, a file is broken, or a part is not priced.
     """
     with about(file):
-        return _resolve(spec, file, base, calibration)
+        return _resolve(spec, file, base, catalog, calibration)
 
 
 @contextmanager
@@ -103,11 +106,15 @@ def about(file: str) -> Iterator[None]:
 
 
 def _resolve(
-    spec: JobSpec, file: str, base: Path, own: CalibrationFile | None
+    spec: JobSpec,
+    file: str,
+    base: Path,
+    catalog: Catalog,
+    own: CalibrationFile | None,
 ) -> tuple[Workload, ...]:
     training = _training(spec, base)
     refuse_unknown_words(spec.search)
-    model, cluster = look_up(spec, file=file, base=base)
+    model, cluster = look_up(spec, file=file, base=base, catalog=catalog)
     training = with_tokens(training, model)
     on_pools = [
         _on_cluster(spec, training, model, pool, own)
@@ -185,13 +192,16 @@ def _training(spec: JobSpec, base: Path) -> TrainingSpec:
     return spec.training.model_copy(update={"lengths": listed})
 
 
-def look_up(spec: JobSpec, *, file: str, base: Path) -> tuple[Architecture, Cluster]:
+def look_up(
+    spec: JobSpec, *, file: str, base: Path, catalog: Catalog
+) -> tuple[Architecture, Cluster]:
     """The model and the cluster that a job names.
 
     Args:
         spec: The job, of training or inference. [-]
         file: File of the job, for messages. [text]
         base: Folder that relative paths in the job start from. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         The model, and the cluster with its node, GPU and links. [-]
@@ -200,7 +210,7 @@ def look_up(spec: JobSpec, *, file: str, base: Path) -> tuple[Architecture, Clus
         BadInputError: A name is unknown, or a file is broken.
     """
     with about(file):
-        cluster = _cluster(spec, base)
+        cluster = _cluster(spec, base, catalog)
         return _model(spec, file, base), cluster
 
 
@@ -224,9 +234,9 @@ def _model(spec: JobSpec, file: str, base: Path) -> Architecture:
     )
 
 
-def _cluster(spec: JobSpec, base: Path) -> Cluster:
+def _cluster(spec: JobSpec, base: Path, catalog: Catalog) -> Cluster:
     """The cluster by name or path, or from inline fields."""
-    return _looked_up("cluster", lambda: cluster_named(spec.cluster, base))
+    return _looked_up("cluster", lambda: cluster_named(spec.cluster, base, catalog))
 
 
 def _frameworks(name: str) -> tuple[Framework, ...]:

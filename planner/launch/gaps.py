@@ -148,6 +148,7 @@ def under_target(found: PlanFile, target: Target) -> Pricing:
             spec,
             file=found.path,
             base=Path(found.path).parent,
+            catalog=found.workload.topology.cluster.catalog,
             calibration=found.calibration,
         )
     except BadInputError as error:

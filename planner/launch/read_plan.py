@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from hardware.reading.documents import DocumentError, plain_json
+from hardware.reading.files import SHIPPED, Catalog
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
@@ -102,11 +103,16 @@ def plan_file(
     return PlanFile(file, "", plan, spec, its, calibration)
 
 
-def read_plan(path: Path, calibration: CalibrationFile | None = None) -> PlanFile:
+def read_plan(
+    path: Path,
+    catalog: Catalog = SHIPPED,
+    calibration: CalibrationFile | None = None,
+) -> PlanFile:
     """Read a plan, or the first plan of a result, and check that it is legal.
 
     Args:
         path: JSON that `planner plan` wrote. [-]
+        catalog: Files of facts. [-]
         calibration: Measurements of the user, which replace known values. [-]
 
     Returns:
@@ -120,7 +126,11 @@ def read_plan(path: Path, calibration: CalibrationFile | None = None) -> PlanFil
     plan = _plan(_fields(text, path), path)
     spec = _spec(plan, str(path))
     (workload,) = resolve(
-        spec, file=str(path), base=path.parent, calibration=calibration
+        spec,
+        file=str(path),
+        base=path.parent,
+        catalog=catalog,
+        calibration=calibration,
     )
     its = Pricing.of(workload, plan.layout)
     found = PlanFile(str(path), text, plan, spec, its, calibration)

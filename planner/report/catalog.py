@@ -9,9 +9,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hardware import catalog
 from hardware.calibration import calibrated, calibration
+from hardware.catalog import cluster, gpu, link, node, resolve_cluster
 from hardware.fleets import ClusterSpec
+from hardware.reading.files import SHIPPED, Catalog
 from hardware.reading.units import Quantity
 from hardware.specs import Sourced
 from planner.errors import BadInputError, did_you_mean
@@ -54,11 +55,11 @@ _TITLES = {
     "zero_stages": "ZeRO",
 }
 """Columns whose field has too long a name for a table."""
-_READERS: Mapping[str, Callable[[str], Sourced]] = {
-    "gpus": catalog.gpu,
-    "nodes": catalog.node,
-    "links": catalog.link,
-    "clusters": catalog.cluster,
+_READERS: Mapping[str, Callable[[str, Catalog], Sourced]] = {
+    "gpus": gpu,
+    "nodes": node,
+    "links": link,
+    "clusters": cluster,
 }
 _COLUMNS = {
     "gpus": (
@@ -87,11 +88,12 @@ KINDS = tuple(_COLUMNS)
 """Kinds of the catalog, in order of listing."""
 
 
-def kind_names(kind: str) -> tuple[str, ...]:
+def kind_names(kind: str, catalog: Catalog) -> tuple[str, ...]:
     """Names of one kind.
 
     Args:
         kind: One of `KINDS`. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         Names, sorted; frameworks and targets in their order of listing. [text]
@@ -113,12 +115,13 @@ def kind_names(kind: str) -> tuple[str, ...]:
     return targets() if kind == "targets" else catalog.names(kind)
 
 
-def entry(kind: str, name: str) -> Entry:
+def entry(kind: str, name: str, catalog: Catalog) -> Entry:
     """One thing of the catalog as plain data.
 
     Args:
         kind: One of `KINDS`. [-]
         name: One of `kind_names`. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         Fields of the entry; quantities are texts with their base unit. [-]
@@ -126,7 +129,7 @@ def entry(kind: str, name: str) -> Entry:
     Raises:
         BadInputError: No such kind or name; names the nearest.
     """
-    known = kind_names(kind)
+    known = kind_names(kind, catalog)
     if name not in known:
         raise BadInputError(
             f"no such name; {did_you_mean(name, known)}",
@@ -139,7 +142,7 @@ def entry(kind: str, name: str) -> Entry:
         return framework_entry(_framework(name))
     if kind == "targets":
         return _target(name)
-    return _READERS[kind](name).model_dump(mode="json")
+    return _READERS[kind](name, catalog).model_dump(mode="json")
 
 
 def _model(name: str) -> Entry:
@@ -175,23 +178,27 @@ def _target(name: str) -> Entry:
     }
 
 
-def overview() -> RenderableType:
+def overview(catalog: Catalog) -> RenderableType:
     """Every name of every kind.
+
+    Args:
+        catalog: Files of facts. [-]
 
     Returns:
         One row for each kind. [-]
     """
     table = _table("kind", "names")
     for kind in KINDS:
-        table.add_row(kind, ", ".join(kind_names(kind)))
+        table.add_row(kind, ", ".join(kind_names(kind, catalog)))
     return table
 
 
-def kind_table(kind: str) -> RenderableType:
+def kind_table(kind: str, catalog: Catalog) -> RenderableType:
     """The main numbers of everything of one kind.
 
     Args:
         kind: One of `KINDS`. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         One row for each name, in natural units. [-]
@@ -199,7 +206,8 @@ def kind_table(kind: str) -> RenderableType:
     Raises:
         BadInputError: No such kind.
     """
-    rows = [[name, *_cells(kind, name)] for name in kind_names(kind)]
+    names = kind_names(kind, catalog)
+    rows = [[name, *_cells(kind, name, catalog)] for name in names]
     table = _table("name", *(_title(kind, column) for column in _COLUMNS[kind]))
     for row in rows:
         table.add_row(*row)
@@ -227,22 +235,26 @@ def _title(kind: str, column: str) -> str:
 
 
 def _type_of(kind: str) -> type[Sourced]:
-    return type(_READERS[kind](kind_names(kind)[0]))
+    return type(_READERS[kind](SHIPPED.names(kind)[0], SHIPPED))
 
 
-def _cells(kind: str, name: str) -> list[str]:
+def _cells(kind: str, name: str, catalog: Catalog) -> list[str]:
     """Cells of one row, without the name."""
     if kind not in _READERS:
-        data = entry(kind, name)
+        data = entry(kind, name, catalog)
         return [_plain(data[column], column) for column in _COLUMNS[kind]]
-    its = _READERS[kind](name)
+    its = _READERS[kind](name, catalog)
+    if isinstance(its, ClusterSpec):
+        gpus = f"{resolve_cluster(its, catalog).gpus:,}"
+        return [
+            gpus if column == "gpus" else _cell(its, column, with_unit=False)
+            for column in _COLUMNS[kind]
+        ]
     return [_cell(its, column, with_unit=False) for column in _COLUMNS[kind]]
 
 
 def _cell(its: Sourced, field: str, *, with_unit: bool) -> str:
     """A field in natural units, marked if it was not looked up."""
-    if isinstance(its, ClusterSpec) and field == "gpus":
-        return f"{catalog.resolve_cluster(its).gpus:,}"
     if isinstance(its, ClusterSpec) and field == "node" and its.pools:
         return " + ".join(pool.node for pool in its.pools)
     value, unit = getattr(its, field), _unit(type(its), field)
@@ -285,12 +297,13 @@ def _part(item: Any) -> str:
     return str(item)
 
 
-def entry_table(kind: str, name: str) -> RenderableType:
+def entry_table(kind: str, name: str, catalog: Catalog) -> RenderableType:
     """Everything known of one thing, with the source of each field.
 
     Args:
         kind: One of `KINDS`. [-]
         name: One of `kind_names`. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         One row for each field. [-]
@@ -299,15 +312,15 @@ def entry_table(kind: str, name: str) -> RenderableType:
         BadInputError: No such kind or name; names the nearest.
     """
     if kind == "frameworks":
-        return _framework_table(name)
+        return _framework_table(name, catalog)
     if kind not in _READERS:
-        return _plain_entry(entry(kind, name))
-    its = _READERS[kind](name)
+        return _plain_entry(entry(kind, name, catalog))
+    its = _READERS[kind](name, catalog)
     table = _table("field", "value", "source")
     for row in facts(its):
         table.add_row(*row)
     if kind == "gpus":
-        for row in _reached(name):
+        for row in _reached(name, catalog):
             table.add_row(*row)
     note = Text(f"{UNVERIFIED} not verified", style="dim")
     return Group(table, note) if its.unverified else table
@@ -327,12 +340,13 @@ def facts(its: Sourced) -> Iterator[tuple[str, str, str]]:
             yield field, _cell(its, field, with_unit=True), _source(its, field)
 
 
-def _reached(name: str) -> Iterator[tuple[str, str, str]]:
+def _reached(name: str, catalog: Catalog) -> Iterator[tuple[str, str, str]]:
     """Measured rates of a GPU, and sections taken from a related GPU."""
-    yield "calibrated", "yes" if name in calibrated() else "no", ""
-    if name not in calibrated():
+    known = name in calibrated(catalog)
+    yield "calibrated", "yes" if known else "no", ""
+    if not known:
         return
-    its = calibration(name)
+    its = calibration(name, catalog)
     for dtype, gemm in its.gemm.items():
         yield f"reached {dtype}", f"{gemm.efficiency:.1%} of peak", gemm.source
     memory = its.memory
@@ -363,9 +377,9 @@ def _plain_entry(data: Entry) -> Table:
     return table
 
 
-def _framework_table(name: str) -> RenderableType:
+def _framework_table(name: str, catalog: Catalog) -> RenderableType:
     """Limits of a framework, then every value of its stacks with its source."""
-    data = entry("frameworks", name)
+    data = entry("frameworks", name, catalog)
     limits = {k: v for k, v in data.items() if k not in {"profile", "values"}}
     table = _table("value", "", "source or range")
     for field, value, told in framework_facts(_framework(name)):
@@ -373,12 +387,15 @@ def _framework_table(name: str) -> RenderableType:
     return Group(_plain_entry(limits), Text(), table)
 
 
-def catalog_data(kind: str | None, name: str | None) -> dict[str, object]:
+def catalog_data(
+    kind: str | None, name: str | None, catalog: Catalog
+) -> dict[str, object]:
     """The catalog, a kind or one entry of it, as plain data.
 
     Args:
         kind: One of `KINDS`, or None for all. [-]
         name: One of `kind_names`, or None for all. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         Kind to a list of entries, schema `planner/catalog@1`. [-]
@@ -389,6 +406,6 @@ def catalog_data(kind: str | None, name: str | None) -> dict[str, object]:
     kinds: Sequence[str] = KINDS if kind is None else (kind,)
     found: dict[str, object] = {"schema": "planner/catalog@1"}
     for each in kinds:
-        chosen = kind_names(each) if name is None else (name,)
-        found[each] = [entry(each, one) for one in chosen]
+        chosen = kind_names(each, catalog) if name is None else (name,)
+        found[each] = [entry(each, one, catalog) for one in chosen]
     return found

@@ -8,41 +8,48 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from hardware.checks import Finding, Standing, findings, standings
+from hardware.reading.files import Catalog
 from planner.report.tables import section, sentences
 
 CheckData = dict[str, object]
 """Findings and prices as plain data, schema `planner/catalog-check@1`."""
 
 
-def check_data() -> CheckData:
+def check_data(catalog: Catalog) -> CheckData:
     """Every broken rule of the catalog, and what each price rests on.
+
+    Args:
+        catalog: Files of facts. [-]
 
     Returns:
         `deviations`, `explained` and `prices`. [-]
     """
-    found = findings()
+    found = findings(catalog)
     return {
         "schema": "planner/catalog-check@1",
         "deviations": [asdict(one) for one in found if not one.reason],
         "explained": [asdict(one) for one in found if one.reason],
-        "prices": [asdict(one) for one in standings()],
+        "prices": [asdict(one) for one in standings(catalog)],
     }
 
 
-def check_report() -> tuple[RenderableType, bool]:
+def check_report(catalog: Catalog) -> tuple[RenderableType, bool]:
     """The check of the catalog as a report.
+
+    Args:
+        catalog: Files of facts. [-]
 
     Returns:
         The report, and True where every broken rule has a reason. [-]
     """
-    found = findings()
+    found = findings(catalog)
     open_ = [_told(one) for one in found if not one.reason]
     explained = [f"{_told(one)}: {one.reason}" for one in found if one.reason]
     report = Group(
         section("Deviations", sentences(open_ or ["none without a reason"])),
         section("Deviations with a reason", sentences(explained)),
-        section("Prices for an hour, USD/GPU-h", _prices(standings())),
-        sentences(list(_without(standings()))),
+        section("Prices for an hour, USD/GPU-h", _prices(standings(catalog))),
+        sentences(list(_without(standings(catalog)))),
     )
     return report, not open_
 

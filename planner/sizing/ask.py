@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
+from hardware.reading.files import Catalog
 from hardware.reading.units import parse_quantity
 from planner.errors import BadInputError
 from planner.job.calibration_file import CalibrationFile
@@ -30,6 +31,7 @@ class Ask:
 
     Attributes:
         on: GPUs in any spelling, or a cluster. [text]
+        catalog: Files of facts. [-]
         days: Longest run. [d]
         budget: Most money. [USD]
         served: Tokens to be served. [token]
@@ -42,6 +44,7 @@ class Ask:
     """
 
     on: str
+    catalog: Catalog
     days: float | None
     budget: float | None
     served: float
@@ -75,6 +78,7 @@ class Ask:
         return job_of(
             model,
             self.on,
+            self.catalog,
             framework=self.framework,
             tokens=f"{tokens:.17g}",
             network=self.network,
@@ -95,13 +99,23 @@ class Ask:
             BadInputError: GPUs, network or a field are wrong.
         """
         line = self._line(model, tokens)
-        spec = assigned(dict(line.fields), self.assignments, Path(), ORIGIN)
-        job = Job(spec, ORIGIN, Path(), self.calibration, measured_in=self.measured_in)
+        spec = assigned(
+            dict(line.fields), self.assignments, Path(), ORIGIN, self.catalog
+        )
+        job = Job(
+            spec,
+            ORIGIN,
+            Path(),
+            self.catalog,
+            self.calibration,
+            measured_in=self.measured_in,
+        )
         return job, line.told(self.assignments)
 
 
 def asked(
     on: str,
+    catalog: Catalog,
     *,
     days: float | None,
     budget: str | float | None,
@@ -117,6 +131,7 @@ def asked(
 
     Args:
         on: GPUs in any spelling, or a cluster. [text]
+        catalog: Files of facts. [-]
         days: Longest run. [d]
         budget: Most money, in USD or as `2 MUSD`. [text]
         serve_tokens: Tokens to be served, as `2T`. [token]
@@ -145,6 +160,7 @@ def asked(
         served = token_count(str(serve_tokens), "--serve-tokens")
     return Ask(
         on,
+        catalog,
         None if days is None else _within("--days", days, MOST_DAYS),
         None if budget is None else _within("--budget", _usd(budget), inf),
         served,

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hardware.reading.documents import DocumentError, is_there, plain_json
+from hardware.reading.files import Catalog
 from planner.errors import BadInputError
 from planner.job.calibration_file import CalibrationFile
 from planner.job.loading import Job
@@ -72,7 +73,7 @@ class Manifest(BaseModel):
         Returns:
             The manifest. [-]
         """
-        spec = portable(job.spec, job.base, preset_names())
+        spec = portable(job.spec, job.base, preset_names(), job.catalog)
         return cls(spec=spec, file=job.file, calibration=job.calibration, **fields)
 
     def changed(self, top: int | None, budget: int | None) -> "Manifest":
@@ -88,11 +89,12 @@ class Manifest(BaseModel):
         numbers = {"top": top or self.top, "budget": budget or self.budget}
         return self.model_copy(update=numbers)
 
-    def job(self, folder: Path, own: CalibrationFile | None) -> Job:
+    def job(self, folder: Path, catalog: Catalog, own: CalibrationFile | None) -> Job:
         """The job under a calibration.
 
         Args:
             folder: Folder of the manifest. [path]
+            catalog: Files of facts. [-]
             own: The calibration, or None. [-]
 
         Returns:
@@ -106,7 +108,7 @@ class Manifest(BaseModel):
             spec = JobSpec.model_validate(self.spec)
         except ValidationError as error:
             raise explained(error, JobSpec, file=file, inside="spec") from error
-        return Job(spec, file, folder, own, measured_in=file).asking(spec)
+        return Job(spec, file, folder, catalog, own, measured_in=file).asking(spec)
 
     @property
     def text(self) -> LaunchFile:

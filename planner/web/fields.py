@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from urllib.parse import urlencode
 
-from hardware import catalog
+from hardware.reading.files import SHIPPED, UnknownNameError
 from hardware.spelling import SpellingError, read_fleet
 from planner.frameworks import FRAMEWORKS
 from planner.models import preset_names
@@ -113,7 +113,7 @@ def _fleets() -> Sequence[str]:
 
 
 def _gpus() -> Sequence[tuple[str, str]]:
-    return tuple((name, name) for name in catalog.names("gpus"))
+    return tuple((name, name) for name in SHIPPED.names("gpus"))
 
 
 MODEL = Field(
@@ -264,8 +264,8 @@ def _counted(found: Mapping[str, str]) -> dict[str, str]:
     if not on or own.get("count") or ON.fault(on):
         return own
     try:
-        fleet = read_fleet(on)
-    except (SpellingError, catalog.UnknownNameError):
+        fleet = read_fleet(on, SHIPPED)
+    except (SpellingError, UnknownNameError):
         return own
     return own | {"count": str(fleet.gpus), "gpu": fleet.gpu}
 

@@ -13,6 +13,7 @@ from benchmarks.kernels.ratios import Ratio, ratios
 from hardware.calibration import calibrated, calibration
 from hardware.catalog import gpu, link
 from hardware.kernels.shapes import architectures
+from hardware.reading.files import SHIPPED
 from planner.cost.kernels import gemm_time
 
 LARGE, SMALL = (0.9, 1.15), (0.8, 1.25)
@@ -21,7 +22,11 @@ LARGE, SMALL = (0.9, 1.15), (0.8, 1.25)
 def switched() -> list[Ratio]:
     """Collectives on chips that a switch joins."""
     every = ratios("nccl")
-    return [r for r in every if link(gpu(r.gpu).nvlink).topology == "switch"]
+    return [
+        r
+        for r in every
+        if link(gpu(r.gpu, SHIPPED).nvlink, SHIPPED).topology == "switch"
+    ]
 
 
 @each("one", lambda: ratios("gemm"))
@@ -60,7 +65,9 @@ def test_collectives_of_two_four_and_eight_ranks_take_the_measured_time(
     assert SMALL[0] <= one.ratio <= SMALL[1]
 
 
-@each("one", lambda: [r for r in ratios("deepep") if gpu(r.gpu).arch == "hopper"])
+@each(
+    "one", lambda: [r for r in ratios("deepep") if gpu(r.gpu, SHIPPED).arch == "hopper"]
+)
 def test_exchanges_with_experts_take_the_measured_time_on_hopper(one: Ratio) -> None:
     assert SMALL[0] <= one.ratio <= SMALL[1]
 
@@ -91,15 +98,15 @@ def test_chips_of_one_architecture_differ_as_measured(
 
 def test_fp8_products_of_a_gb200_sustain_the_measured_rate() -> None:
     """2.6 to 2.7 PFLOP/s at 8192 x 8192 x 8192 after warm-up."""
-    entry = calibration("gb200-186gb").gemm["fp8"]
+    entry = calibration("gb200-186gb", SHIPPED).gemm["fp8"]
     rate, side = priced.product_rate("gb200-186gb", "fp8", entry), np.array([8192.0])
     (seconds,) = gemm_time(rate, side, side, side)
     assert 2 * 8192**3 / seconds * entry.sustained == pytest.approx(2.62e15, rel=0.03)
 
 
-@each("name", calibrated())
+@each("name", calibrated(SHIPPED))
 def test_every_level_names_its_source_and_its_shape(name: str) -> None:
-    for entry in calibration(name).gemm.values():
+    for entry in calibration(name, SHIPPED).gemm.values():
         assert "shape of" in entry.source
         if entry.sustained < 1:
             assert f"times {entry.sustained:g}" in entry.source

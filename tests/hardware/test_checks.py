@@ -1,33 +1,31 @@
 """Numbers of the catalog agree with each other; a slip in any of them is found."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from hardware import catalog
 from hardware.checks import findings, standings
-
-
-@pytest.fixture
-def laid(tmp_path: Path) -> Iterator[Path]:
-    """A folder to lay over the catalog, taken away again."""
-    yield tmp_path
-    catalog.overlay(None)
+from hardware.overlay import laid_over
+from hardware.reading import files
+from hardware.reading.files import SHIPPED
 
 
 def lay(folder: Path, kind: str, name: str, old: str, new: str) -> list[str]:
     """Findings without a reason when a line of our own file is changed."""
-    text = (catalog.folder(kind) / f"{name}.yaml").read_text()
+    text = (files.folder(kind) / f"{name}.yaml").read_text()
     assert old in text
     (folder / kind).mkdir()
     (folder / kind / f"{name}.yaml").write_text(text.replace(old, new, 1))
-    catalog.overlay(folder)
-    return [f"{one.name} {one.field}" for one in findings() if not one.reason]
+    return deviations(folder)
+
+
+def deviations(folder: Path) -> list[str]:
+    every = findings(laid_over(folder))
+    return [f"{one.name} {one.field}" for one in every if not one.reason]
 
 
 def test_nothing_deviates_without_a_reason() -> None:
-    assert [one for one in findings() if not one.reason] == []
+    assert [one for one in findings(SHIPPED) if not one.reason] == []
 
 
 @pytest.mark.parametrize(
@@ -44,31 +42,28 @@ def test_nothing_deviates_without_a_reason() -> None:
     ],
 )
 def test_a_wrong_number_of_a_gpu_is_found(
-    laid: Path, name: str, old: str, new: str, field: str
+    tmp_path: Path, name: str, old: str, new: str, field: str
 ) -> None:
-    assert f"{name} {field}" in lay(laid, "gpus", name, old, new)
+    assert f"{name} {field}" in lay(tmp_path, "gpus", name, old, new)
 
 
-def test_a_wrong_rate_of_a_link_is_found(laid: Path) -> None:
+def test_a_wrong_rate_of_a_link_is_found(tmp_path: Path) -> None:
     slow = "{name: nvlink4-slow, kind: scale-up, bandwidth: 360 GB/s, links: 18, "
-    (laid / "links").mkdir()
-    (laid / "links" / "nvlink4-slow.yaml").write_text(
+    (tmp_path / "links").mkdir()
+    (tmp_path / "links" / "nvlink4-slow.yaml").write_text(
         slow + "per_link: 20 GB/s, sources: {'*': here}}"
     )
-    catalog.overlay(laid)
-    assert [f"{one.name} {one.field}" for one in findings() if not one.reason] == [
-        "nvlink4-slow per_link"
-    ]
+    assert deviations(tmp_path) == ["nvlink4-slow per_link"]
 
 
-def test_a_quote_far_from_the_others_is_found(laid: Path) -> None:
-    found = lay(laid, "prices", "gb300-279gb", "price: 18 USD", "price: 180 USD")
+def test_a_quote_far_from_the_others_is_found(tmp_path: Path) -> None:
+    found = lay(tmp_path, "prices", "gb300-279gb", "price: 18 USD", "price: 180 USD")
     assert found == ["gb300-279gb rental"]
 
 
 def test_every_gpu_has_a_standing_and_weak_prices_say_why() -> None:
-    every = {one.name: one for one in standings()}
-    assert set(every) == set(catalog.names("gpus"))
+    every = {one.name: one for one in standings(SHIPPED)}
+    assert set(every) == set(SHIPPED.names("gpus"))
     assert every["h100-sxm5-80gb"].note == ""
     assert every["gaudi2"].note == "no quote"
     assert every["h800-sxm5-80gb"].note == "fewer than 3 quotes, none of 2026"

@@ -4,6 +4,8 @@ import pytest
 
 from hardware import catalog
 from hardware.formats import block_format
+from hardware.reading import files
+from hardware.reading.files import SHIPPED
 
 
 @pytest.mark.parametrize(
@@ -28,7 +30,7 @@ def test_a_moment_in_8_bits_has_a_scale_per_256() -> None:
 
 
 def test_architectures_are_those_of_the_catalog() -> None:
-    known = {catalog.gpu(name).arch for name in catalog.names("gpus")}
+    known = {catalog.gpu(name, SHIPPED).arch for name in SHIPPED.names("gpus")}
     for use, names in (
         ("weights", ("nf4", "fp4", "int8")),
         ("moments", ("8-bit", "paged")),
@@ -38,5 +40,5 @@ def test_architectures_are_those_of_the_catalog() -> None:
 
 
 def test_an_unknown_format_is_answered_with_those_there_are() -> None:
-    with pytest.raises(catalog.UnknownNameError, match="nf4, fp4, int8"):
+    with pytest.raises(files.UnknownNameError, match="nf4, fp4, int8"):
         block_format("weights", "int3")

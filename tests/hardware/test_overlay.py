@@ -1,12 +1,15 @@
 """A user's folder over ours: what it adds and replaces, and what is refused."""
 
-from collections.abc import Iterator
+import pickle
 from pathlib import Path
 
 import pytest
 
 from hardware import catalog
 from hardware.calibration import calibrated, calibration, network
+from hardware.overlay import laid_over
+from hardware.reading import files
+from hardware.reading.files import SHIPPED, Catalog
 
 LINK = """
 name: my-link
@@ -30,61 +33,66 @@ node: my-node
 nodes: 4
 sources: {'*': our rack}
 """
-OUR_H100 = (catalog.folder("gpus") / "h100-sxm5-80gb.yaml").read_text()
+OUR_H100 = (files.folder("gpus") / "h100-sxm5-80gb.yaml").read_text()
 
 
-@pytest.fixture(autouse=True)
-def _ours_again() -> Iterator[None]:
-    yield
-    catalog.overlay(None)
+def with_files(where: Path, given: dict[str, str]) -> Catalog:
+    for name, text in given.items():
+        (where / name).parent.mkdir(exist_ok=True)
+        (where / name).write_text(text)
+    return laid_over(where)
 
 
-def laid_over(folder: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(text)
-    catalog.overlay(folder)
-
-
-def test_new_entries_join_ours_and_go_again(tmp_path: Path) -> None:
-    laid_over(
+def test_new_entries_join_ours_in_their_catalog_alone(tmp_path: Path) -> None:
+    own = with_files(
         tmp_path, {"nodes/my-node.yaml": NODE, "clusters/my-cluster.yml": CLUSTER}
     )
-    assert catalog.resolve_cluster(catalog.cluster("my-cluster")).gpus == 32
-    assert {"my-node", "dgx-h100"} <= {*catalog.names("nodes")}
-    catalog.overlay(None)
-    assert "my-cluster" not in catalog.names("clusters")
+    cluster = catalog.resolve_cluster(catalog.cluster("my-cluster", own), own)
+    assert (cluster.gpus, cluster.catalog) == (32, own)
+    assert {"my-node", "dgx-h100"} <= {*own.names("nodes")}
+    assert "my-cluster" not in SHIPPED.names("clusters")
 
 
 def test_a_file_of_the_same_name_replaces_ours(tmp_path: Path) -> None:
     """A power cap: another clock, so another peak."""
     capped = OUR_H100.replace("989 TFLOP/s", "800 TFLOP/s")
-    before = catalog.gpu("h100-sxm5-80gb").peak_bf16
-    laid_over(tmp_path, {"gpus/h100-sxm5-80gb.yaml": capped})
-    cluster = catalog.resolve_cluster(catalog.cluster("dgx-h100-8-nodes"))
-    assert (before, cluster.gpu.peak_bf16) == (989e12, 800e12)
-    catalog.overlay(None)
-    assert catalog.gpu("h100-sxm5-80gb").peak_bf16 == 989e12
+    own = with_files(tmp_path, {"gpus/h100-sxm5-80gb.yaml": capped})
+    peaks = [
+        catalog.resolve_cluster(catalog.cluster("dgx-h100-8-nodes", one), one)
+        for one in (SHIPPED, own, SHIPPED)
+    ]
+    assert [its.gpu.peak_bf16 for its in peaks] == [989e12, 800e12, 989e12]
+
+
+def test_a_catalog_is_a_value(tmp_path: Path) -> None:
+    """Equal where its files are; kept as it was read when they change."""
+    own = with_files(tmp_path, {"links/my-link.yaml": LINK})
+    again = pickle.loads(pickle.dumps(own))  # noqa: S301  # of this test
+    assert (again, hash(again)) == (own, hash(own))
+    faster = with_files(tmp_path, {"links/my-link.yaml": LINK.replace("100", "200")})
+    rates = [catalog.link("my-link", one).bandwidth for one in (own, faster, again)]
+    assert rates == [100e9, 200e9, 100e9]
 
 
 def test_measurements_are_laid_over_too(tmp_path: Path) -> None:
-    source = (catalog.folder("calibration") / "network.yaml").read_text()
-    own = """
+    source = (files.folder("calibration") / "network.yaml").read_text()
+    l40 = """
 name: l40
 base: h100-sxm5-80gb
 transferred: {gemm: a, grouped_gemm: b, attention: c, attention_waves: d,
   memory: e, scale_up: f}
 """
     mine = source.replace("efficiency: 0.92", "efficiency: 0.5")
-    files = {"calibration/network.yaml": mine, "calibration/l40.yaml": own}
-    laid_over(tmp_path, files)
-    assert network("infiniband").efficiency == 0.5
-    assert calibration("l40").attention == calibration("h100-sxm5-80gb").attention
-    assert "l40s" in calibrated()
+    given = {"calibration/network.yaml": mine, "calibration/l40.yaml": l40}
+    own = with_files(tmp_path, given)
+    h100 = calibration("h100-sxm5-80gb", own)
+    assert network("infiniband", own).efficiency == 0.5
+    assert calibration("l40", own).attention == h100.attention
+    assert "l40s" in calibrated(own)
 
 
 @pytest.mark.parametrize(
-    ("files", "message"),
+    ("given", "message"),
     [
         (
             {"links/my-link.yaml": LINK.replace("sources: {'*': measured here}", "")},
@@ -179,16 +187,14 @@ transferred: {gemm: a, grouped_gemm: b, attention: c, attention_waves: d,
     ],
 )
 def test_a_wrong_folder_is_refused_whole_with_file_and_field(
-    tmp_path: Path, files: dict[str, str], message: str
+    tmp_path: Path, given: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(catalog.CatalogError, match=message):
-        laid_over(tmp_path, files)
-    assert "my-link" not in catalog.names("links")
-    assert catalog.gpu("h100-sxm5-80gb").peak_bf16 == 989e12
+    with pytest.raises(files.CatalogError, match=message):
+        with_files(tmp_path, given)
 
 
 def test_a_folder_that_is_none_or_empty_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(catalog.CatalogError, match="no such folder"):
-        catalog.overlay(tmp_path / "nowhere")
-    with pytest.raises(catalog.CatalogError, match="has none of the subfolders"):
-        catalog.overlay(tmp_path)
+    with pytest.raises(files.CatalogError, match="no such folder"):
+        laid_over(tmp_path / "nowhere")
+    with pytest.raises(files.CatalogError, match="has none of the subfolders"):
+        laid_over(tmp_path)

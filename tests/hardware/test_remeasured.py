@@ -9,11 +9,11 @@ import pytest
 from each import each
 
 from hardware.calibration import GpuCalibration, calibration
-from hardware.reading.files import CatalogError
+from hardware.reading.files import SHIPPED, CatalogError
 from hardware.remeasured import remeasured
 
-H200 = calibration("h200-sxm-141gb")
-GH200 = calibration("gh200-144gb")
+H200 = calibration("h200-sxm-141gb", SHIPPED)
+GH200 = calibration("gh200-144gb", SHIPPED)
 GEMM = {"efficiency": 0.7, "traffic": 0.5, "overhead": "3 us", "source": "here"}
 
 

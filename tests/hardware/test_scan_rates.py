@@ -4,6 +4,7 @@ import pytest
 
 from hardware.catalog import gpu
 from hardware.kernels.scans import scan_rate
+from hardware.reading.files import SHIPPED
 
 DELTA = 2 * 64 * 5 * 128 + 6 * 128**2
 """Work of one head of 128 columns on one token, chunks of 64. [FLOP]"""
@@ -24,15 +25,15 @@ github:ai-dynamo/aiconfigurator@095f58a."""
 def test_a_fit_is_near_the_row(
     scan: str, chip: str, batch: int, length: int, work: float, time: float
 ) -> None:
-    rate = scan_rate(scan, gpu(chip))
+    rate = scan_rate(scan, gpu(chip, SHIPPED))
     fitted = rate.launch + rate.step * length + batch * length * work / rate.flops
     assert fitted == pytest.approx(time, rel=0.2)
     assert "not on" not in rate.source
 
 
 def test_other_chips_borrow_by_bandwidth_or_by_the_other_scan() -> None:
-    a100, h100 = gpu("a100-sxm4-80gb"), gpu("h100-sxm5-80gb")
-    b200 = gpu("b200-sxm-180gb")
+    a100, h100 = gpu("a100-sxm4-80gb", SHIPPED), gpu("h100-sxm5-80gb", SHIPPED)
+    b200 = gpu("b200-sxm-180gb", SHIPPED)
     ratio = a100.memory_bandwidth / h100.memory_bandwidth
     own, borrowed = (scan_rate("gated-delta", chip) for chip in (h100, a100))
     assert borrowed.flops == pytest.approx(own.flops * ratio)

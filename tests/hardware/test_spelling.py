@@ -8,6 +8,9 @@ from each import each
 from hardware import catalog
 from hardware.catalog import resolve_cluster
 from hardware.fleets import ClusterSpec
+from hardware.overlay import laid_over
+from hardware.reading import files
+from hardware.reading.files import SHIPPED
 from hardware.specs import GpuSpec
 from hardware.spelling import SpellingError, read_fleet
 from hardware.spelling.gpus import gpu_called
@@ -77,12 +80,12 @@ NETWORKS = {
     "Omni-Path": ("omni-path-100", None),
 }
 """Text to a link, and to NICs of a node where the text says. [1]"""
-GPUS = [catalog.gpu(name) for name in catalog.names("gpus")]
+GPUS = [catalog.gpu(name, SHIPPED) for name in SHIPPED.names("gpus")]
 
 
 @each("text", READ)
 def test_a_count_is_read(text: str) -> None:
-    fleet = read_fleet(text)
+    fleet = read_fleet(text, SHIPPED)
     name = fleet.cluster if isinstance(fleet.cluster, str) else fleet.cluster["name"]
     assert (name, fleet.gpus) == READ[text]
 
@@ -90,34 +93,34 @@ def test_a_count_is_read(text: str) -> None:
 @each("text", REFUSED)
 def test_what_cannot_be_read_is_refused_with_what_is_nearest(text: str) -> None:
     with pytest.raises(SpellingError, match=REFUSED[text]):
-        read_fleet(text)
+        read_fleet(text, SHIPPED)
 
 
 @each("text", NETWORKS)
 def test_a_network_is_read(text: str) -> None:
-    found = network_called(text)
+    found = network_called(text, SHIPPED)
     assert (found.nic, found.nics) == NETWORKS[text]
 
 
 @pytest.mark.parametrize("text", ["400 Gb/s", "1 GbE", "carrier pigeon"])
 def test_a_network_that_is_none_or_several_is_refused(text: str) -> None:
     with pytest.raises(SpellingError, match=r"roce-400|ethernet-10"):
-        network_called(text)
+        network_called(text, SHIPPED)
 
 
 def test_a_network_is_given_once() -> None:
     with pytest.raises(SpellingError, match="given twice"):
-        read_fleet("16xh100 over NDR", "25 GbE")
+        read_fleet("16xh100 over NDR", SHIPPED, "25 GbE")
 
 
 @each("gpu", GPUS)
 def test_names_of_a_gpu_mean_it_alone(gpu: GpuSpec) -> None:
-    assert all(gpu_called(name) == gpu for name in (gpu.name, *gpu.called))
+    assert all(gpu_called(name, SHIPPED) == gpu for name in (gpu.name, *gpu.called))
 
 
 @each("gpu", GPUS)
 def test_usual_nodes_have_the_gpu_and_grow(gpu: GpuSpec) -> None:
-    nodes = [catalog.node(name) for name in gpu.usual_nodes]
+    nodes = [catalog.node(name, SHIPPED) for name in gpu.usual_nodes]
     assert {node.gpu for node in nodes} <= {gpu.name}
     sizes = [node.gpus_per_node for node in nodes]
     assert sizes == sorted(set(sizes))
@@ -125,7 +128,7 @@ def test_usual_nodes_have_the_gpu_and_grow(gpu: GpuSpec) -> None:
 
 @each("gpu", GPUS)
 def test_every_gpu_is_named_by_a_count(gpu: GpuSpec) -> None:
-    fleet = read_fleet(f"2x{gpu.name}")
+    fleet = read_fleet(f"2x{gpu.name}", SHIPPED)
     assert (fleet.gpu, fleet.gpus) == (gpu.name, 2)
 
 
@@ -134,42 +137,40 @@ def test_what_is_nearest_to_refused_hardware_is_in_the_catalog() -> None:
 
 
 def test_a_gpu_of_one_s_own_without_a_node_is_refused(tmp_path: Path) -> None:
-    lines = (catalog.folder("gpus") / "a30-24gb.yaml").read_text().splitlines()
+    lines = (files.folder("gpus") / "a30-24gb.yaml").read_text().splitlines()
     own = [line for line in lines if "usual_nodes" not in line]
     own = ["name: mine-24gb" if line.startswith("name:") else line for line in own]
     (tmp_path / "gpus").mkdir()
     (tmp_path / "gpus" / "mine-24gb.yaml").write_text("\n".join(own))
-    catalog.overlay(tmp_path)
-    try:
-        with pytest.raises(SpellingError, match="no usual node of mine-24gb"):
-            read_fleet("8xmine-24gb")
-    finally:
-        catalog.overlay(None)
+    with pytest.raises(SpellingError, match="no usual node of mine-24gb"):
+        read_fleet("8xmine-24gb", laid_over(tmp_path))
 
 
 def test_gpus_without_a_usual_node_are_in_no_node() -> None:
     lone = {gpu.name for gpu in GPUS if not gpu.usual_nodes}
-    assert not lone & {catalog.node(name).gpu for name in catalog.names("nodes")}
+    assert not lone & {
+        catalog.node(name, SHIPPED).gpu for name in SHIPPED.names("nodes")
+    }
 
 
 def test_what_is_nearest_to_the_refused_is_there() -> None:
-    assert {r.nearest for r in words().refused} <= set(catalog.names("gpus"))
+    assert {r.nearest for r in words().refused} <= set(SHIPPED.names("gpus"))
 
 
 def test_part_of_a_node_has_its_share_of_the_node() -> None:
     """Four of eight GPUs: half the NICs, half the host's memory, a domain of four."""
     spec = ClusterSpec(name="half", node="dgx-h100", nodes=2, gpus_per_node=4)
-    half, whole = resolve_cluster(spec).node, catalog.node("dgx-h100")
+    half, whole = resolve_cluster(spec, SHIPPED).node, catalog.node("dgx-h100", SHIPPED)
     assert (half.gpus_per_node, half.scale_up_domain, half.nics_per_node) == (4, 4, 4)
     assert half.host_memory == (whole.host_memory or 0) / 2
-    assert resolve_cluster(spec).gpus == 8
+    assert resolve_cluster(spec, SHIPPED).gpus == 8
     assert ClusterSpec.model_validate_json(spec.model_dump_json()) == spec
 
 
 def test_a_cluster_may_have_other_nics_than_its_nodes() -> None:
     changed = {"nic": "ethernet-25", "nics_per_node": 1}
     spec = ClusterSpec(name="slow", node="dgx-h100", nodes=2, **changed)
-    assert resolve_cluster(spec).nic_share == 25e9 / 8 / 8
+    assert resolve_cluster(spec, SHIPPED).nic_share == 25e9 / 8 / 8
     assert "nic" not in ClusterSpec(name="x", node="dgx-h100", nodes=2).model_dump()
 
 
@@ -187,4 +188,4 @@ def test_what_a_node_cannot_have_is_refused(
         {"name": "x", "node": "dgx-h100", "nodes": 2, **changed}
     )
     with pytest.raises(ValueError, match=message):
-        resolve_cluster(spec)
+        resolve_cluster(spec, SHIPPED)

@@ -13,6 +13,7 @@ from hardware.calibration import calibration
 from hardware.catalog import resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.graph.topology import ClusterTopology
+from hardware.reading.files import SHIPPED
 from planner.cost.memory.buffers import budget_bytes
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
@@ -209,7 +210,7 @@ def small_problem(**fields: object) -> StageCosts:
 @cache
 def topology(node: str, nodes: int) -> ClusterTopology:
     spec = ClusterSpec(name="test", node=node, nodes=nodes, partial=True)
-    return ClusterTopology(resolve_cluster(spec))
+    return ClusterTopology(resolve_cluster(spec, SHIPPED))
 
 
 @st.composite
@@ -254,7 +255,7 @@ def jobs(
             framework, limits=replace(framework.limits, recompute_scope=scope)
         ),
         topology=cluster,
-        calibration=calibration(cluster.cluster.gpu.name),
+        calibration=calibration(cluster.cluster.gpu.name, SHIPPED),
         search=draw(searches(framework, family)),
     )
     workload = Pricing.candidate(job)
@@ -284,7 +285,7 @@ def small_job(
         TrainingSpec(seq_len=seq_len, global_batch=sequences),
         framework(name),
         cluster,
-        calibration(cluster.cluster.gpu.name),
+        calibration(cluster.cluster.gpu.name, SHIPPED),
         search,
     )
     return Pricing.candidate(job)

@@ -21,6 +21,7 @@ from hostile import PAYLOADS
 from served import Served, alive, children, served, until
 
 import planner
+from hardware.reading.files import SHIPPED
 from planner.job.one_line import job_of
 
 pytestmark = pytest.mark.web
@@ -187,6 +188,7 @@ def test_fifty_searches_of_eight_clients_say_what_the_command_says(
         made = job_of(
             job["model"],
             job["on"],
+            SHIPPED,
             method=job["method"],
             seq_len=int(job["seq_len"]),  # type: ignore[arg-type]
         )

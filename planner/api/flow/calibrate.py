@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from hardware.reading.files import Catalog
 from planner.errors import BadInputError
 from planner.evidence.fitting.calibrate import solver
 from planner.evidence.fitting.user_fit import Fitted, Pair, collect, file_of, fit_pairs
@@ -40,6 +41,7 @@ class Calibration:
 
 def fitted(
     paths: Sequence[Path],
+    catalog: Catalog,
     own: CalibrationFile | None,
     *,
     warn: Callable[[str], object],
@@ -48,6 +50,7 @@ def fitted(
 
     Args:
         paths: Files of rows, or folders of them. [path]
+        catalog: Files of facts. [-]
         own: Measured kernels to start from, which are kept, or None. [-]
         warn: Told of every row that cannot be read, before the others are fitted to.
 
@@ -62,14 +65,14 @@ def fitted(
     warnings = tuple(row.reason for row in reading.invalid)
     for said in warnings:
         warn(said)
-    found = collect(reading.rows, own)
+    found = collect(reading.rows, catalog, own)
     if not (found.runs or found.peaks):
         raise BadInputError(
             "no row has a step time or a peak of memory that can be fitted to",
             file=", ".join(map(str, paths)),
             value=next(iter(found.skipped.values()), None),
         )
-    fits = fit_pairs(found)
+    fits = fit_pairs(found, catalog)
     return Calibration(
         file=file_of(fits, own),
         fits=fits,

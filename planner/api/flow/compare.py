@@ -7,6 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+from hardware.reading.files import Catalog
 from hardware.reading.units import parse_quantity
 from planner.api.flow.limits import memory_bytes
 from planner.comparison.answer import WORK, Comparison, Effort
@@ -32,7 +33,7 @@ def compared(
     effort: float,
     tolerance: float,
     resume: Path | None,
-    hardware: Path | None,
+    catalog: Catalog,
     calibration: CalibrationFile | None,
     told: Callable[[int, int], object],
 ) -> Comparison:
@@ -49,7 +50,7 @@ def compared(
         effort: Work for each candidate, of the usual. [1]
         tolerance: Largest share by which another plan may be faster. [1]
         resume: Folder of finished candidates. [-]
-        hardware: Folder of hardware that was laid over ours. [-]
+        catalog: Files of facts. [-]
         calibration: The user's measurements, or None. [-]
         told: Called with candidates done and candidates in all. [-]
 
@@ -67,7 +68,7 @@ def compared(
         budget_usd=_quantity("--budget", budget, "USD"),
         deadline_s=_quantity("--deadline", deadline, "s"),
         calibration=calibration,
-        hardware=None if hardware is None else hardware.resolve(),
+        catalog=catalog,
     )
     sweep = sweep_of(given, asking)
     with under(Stop(memory=memory_bytes(memory_limit))):

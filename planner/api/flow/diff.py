@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from hardware.reading.documents import DocumentError, plain_json
+from hardware.reading.files import Catalog
 from planner.api.flow.plan import Told, phases_to_plan, planned
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.job.calibration_file import CalibrationFile
@@ -39,11 +40,14 @@ def holds_plan(path: Path) -> bool:
     return isinstance(fields, dict) and "schema" in fields
 
 
-def read_side(path: Path, calibration: CalibrationFile | None) -> Compared:
+def read_side(
+    path: Path, catalog: Catalog, calibration: CalibrationFile | None
+) -> Compared:
     """Read a plan, or the first plan of a result.
 
     Args:
         path: JSON that `planner plan` wrote. [-]
+        catalog: Files of facts. [-]
         calibration: What the user measured. [-]
 
     Returns:
@@ -52,7 +56,7 @@ def read_side(path: Path, calibration: CalibrationFile | None) -> Compared:
     Raises:
         BadInputError: The file holds no plan, or an illegal one.
     """
-    found = read_plan(path, calibration)
+    found = read_plan(path, catalog, calibration)
     plan = found.plan
     best = RankedPlan(rank=1, layout=plan.layout, estimate=plan.estimate)
     return _compared(str(path), "plan", best, plan.spec, heading(found.workload))

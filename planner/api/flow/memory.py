@@ -72,7 +72,7 @@ def _serving(job: Job, inference: InferenceSpec) -> Serving:
             field="layout",
             allowed="inference.tp",
         )
-    model, cluster = look_up(spec, file=file, base=job.base)
+    model, cluster = look_up(spec, file=file, base=job.base, catalog=job.catalog)
     with about(file):
         answer = inference_memory(model, cluster, inference)
     return Serving(answer, model.name, cluster.gpu.name)

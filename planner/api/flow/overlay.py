@@ -1,21 +1,27 @@
-"""The user's own folder of hardware."""
+"""The catalog of a command: ours, or with the user's own folder laid over it."""
 
 from pathlib import Path
 
-from hardware.catalog import CatalogError, overlay
+from hardware.overlay import laid_over
+from hardware.reading.files import SHIPPED, Catalog, CatalogError
 from planner.errors import BadInputError
 
 
-def lay_over(hardware: Path | None) -> None:
-    """Lay the folder of `--hardware` over our own files, or take the last one away.
+def catalog_with(hardware: Path | None) -> Catalog:
+    """Our own files of facts with the folder of `--hardware` laid over them.
 
     Args:
         hardware: The folder, or None. [-]
 
+    Returns:
+        The catalog. [-]
+
     Raises:
         BadInputError: No such folder, or a file in it is wrong.
     """
+    if hardware is None:
+        return SHIPPED
     try:
-        overlay(hardware)
+        return laid_over(hardware)
     except CatalogError as error:
         raise BadInputError(str(error), field="--hardware") from error

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from hardware.reading.files import Catalog
 from planner.errors import BadInputError
 from planner.evidence.accuracy.logged import logged_outcome
 from planner.evidence.accuracy.logged_job import planned_row, planned_text
@@ -21,7 +22,7 @@ SEARCH_TIME = 20.0
 def validated(
     paths: Sequence[Path],
     *,
-    hardware: Path | None,
+    catalog: Catalog,
     calibration: CalibrationFile | None,
     told: Callable[[int, int], object],
     search_s: float | None = None,
@@ -31,7 +32,7 @@ def validated(
 
     Args:
         paths: Files of rows, or folders of them. [path]
-        hardware: Folder of hardware that was laid over ours. [path]
+        catalog: Files of facts. [-]
         calibration: The user's measurements, or None. [-]
         told: Called with rows done and rows in all. [-]
         search_s: Time limit of the search for each row's job; None plans none. [s]
@@ -51,7 +52,7 @@ def validated(
         )
     return validate(
         paths,
-        hardware=hardware,
+        catalog=catalog,
         calibration=calibration,
         progress=told,
         search_s=search_s,

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from planner.api.answer import Answer, Rows
 from planner.api.flow.limits import MEMORY, memory_bytes
-from planner.api.flow.overlay import lay_over
 from planner.api.given import (
     CalibrationLike,
     Changes,
     FilePath,
     JobLike,
+    catalog_given,
     looked_up,
     path_given,
     within,
 )
 from planner.api.progress import OnProgress, telling
-from planner.api.tune.flow import BUDGET, TOP, begun, continued, overlay_of
+from planner.api.tune.flow import BUDGET, TOP, begun, continued
 from planner.errors import BadInputError
 from planner.search.stop import Stop
 from planner.specs.answer import tuning
@@ -87,12 +87,10 @@ def tune(
     told = telling(on_progress, stop)
     if out is None:
         folder = _folder_given(job, set=set, hardware=hardware, calibration=calibration)
-        lay_over(overlay_of(folder))
         went = continued(folder, top=top, budget=runs, stop=stop, told=told)
         return Tuning.of(went)
-    lay_over(path_given(hardware))
     found = begun(
-        looked_up(job, set, calibration),
+        looked_up(job, set, catalog_given(hardware), calibration),
         Path(out),
         top=top or TOP,
         budget=runs or BUDGET,

@@ -4,9 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hardware.reading.files import Catalog
 from planner.api.flow.calibrate import fitted
 from planner.api.flow.diff import refuse_planless
 from planner.api.flow.files import write_whole
+from planner.api.flow.overlay import catalog_with
 from planner.api.flow.plan import Told, phases_to_plan, planned
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
@@ -120,22 +122,6 @@ def _first_priced(ours: Made) -> tuple[Priced, ...]:
     return tuple(Priced(run, found, found.plan.estimate) for run, found in pairs)
 
 
-def overlay_of(folder: Path) -> Path | None:
-    """Hardware that was laid over ours when a folder was made.
-
-    Args:
-        folder: Folder of short runs. [path]
-
-    Returns:
-        Folder of hardware, or None. [path]
-
-    Raises:
-        BadInputError: The folder was not made by planner tune.
-    """
-    where = read_manifest(folder).hardware
-    return Path(where) if where else None
-
-
 @dataclass(frozen=True)
 class _Again:
     """Findings of the search under the calibration.
@@ -170,10 +156,11 @@ def continued(
         BadInputError: The folder has no logs or a foreign one, or is not of tune.
     """
     manifest = read_manifest(folder).changed(top, budget)
-    readings = _readings(folder, manifest)
-    own = _calibrated(folder, readings, manifest.calibration)
-    job = manifest.job(folder, own)
-    runs = [_priced(folder, run.name, manifest, own) for run in manifest.runs]
+    catalog = catalog_with(Path(manifest.hardware) if manifest.hardware else None)
+    readings = _readings(folder, manifest, catalog)
+    own = _calibrated(folder, readings, catalog, manifest.calibration)
+    job = manifest.job(folder, catalog, own)
+    runs = [_priced(folder, run.name, manifest, catalog, own) for run in manifest.runs]
     again = _again(job, manifest, runs, stop, told)
     more = (*runs, *_first_priced(again.made))
     decision = decided(more, readings, manifest.budget)
@@ -203,13 +190,14 @@ def _title_of(workload: Workload) -> str:
     return f"{its.model} on {its.on}, {its.framework}"
 
 
-def _readings(folder: Path, manifest: Manifest) -> dict[str, Reading]:
+def _readings(folder: Path, manifest: Manifest, catalog: Catalog) -> dict[str, Reading]:
     """The outcome of every run that has a log."""
     found = {}
     for run in manifest.runs:
         log = folder / run.name / LOG
         if log.is_file():
-            plan = read_plan(folder / run.name / PLAN, manifest.calibration)
+            file = folder / run.name / PLAN
+            plan = read_plan(file, catalog, manifest.calibration)
             found[run.name] = reading(plan, run.name, log)
     if not found:
         raise BadInputError(
@@ -222,7 +210,10 @@ def _readings(folder: Path, manifest: Manifest) -> dict[str, Reading]:
 
 
 def _calibrated(
-    folder: Path, readings: Mapping[str, Reading], own: CalibrationFile | None
+    folder: Path,
+    readings: Mapping[str, Reading],
+    catalog: Catalog,
+    own: CalibrationFile | None,
 ) -> CalibrationFile | None:
     """Factors fitted to the runs; those given at the start where none was measured."""
     rows = [read.row for read in readings.values() if read.row is not None]
@@ -230,16 +221,20 @@ def _calibrated(
         return own
     file = folder / ROWS
     write_whole(file, yaml_text(rows, [HEAD], short_in_one_line=True).rstrip())
-    found = fitted([file], own, warn=lambda _: None)
+    found = fitted([file], catalog, own, warn=lambda _: None)
     write_whole(folder / CALIBRATION, found.text)
     return found.file
 
 
 def _priced(
-    folder: Path, name: str, manifest: Manifest, own: CalibrationFile | None
+    folder: Path,
+    name: str,
+    manifest: Manifest,
+    catalog: Catalog,
+    own: CalibrationFile | None,
 ) -> Priced:
     run = next(run for run in manifest.runs if run.name == name)
-    found = read_plan(folder / name / PLAN, own)
+    found = read_plan(folder / name / PLAN, catalog, own)
     return Priced(run, found, estimate(found.workload, found.plan.layout))
 
 

@@ -8,7 +8,7 @@ import typer
 
 from planner.api.flow.calibrate import fitted
 from planner.api.flow.files import write_whole
-from planner.api.flow.overlay import lay_over
+from planner.api.flow.overlay import catalog_with
 from planner.cli.guard import guarded
 from planner.cli.options import Calibration, Hardware, TimeLimit
 from planner.cli.output import show
@@ -57,9 +57,9 @@ def calibrate(
         BadInputError: No row can be fitted to, or scipy is not installed.
     """
     this_run().limited(time_limit)
-    lay_over(hardware)
-    own = None if calibration is None else read_calibration(calibration)
-    found = fitted(paths, own, warn=_warn)
+    catalog = catalog_with(hardware)
+    own = None if calibration is None else read_calibration(calibration, catalog)
+    found = fitted(paths, catalog, own, warn=_warn)
     write_whole(out, found.text)
     show(calibration_report(found.fits, found.skipped, found.contradictions, str(out)))
 

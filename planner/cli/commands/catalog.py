@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from planner.api.flow.overlay import lay_over
+from hardware.reading.files import SHIPPED, Catalog
+from planner.api.flow.overlay import catalog_with
 from planner.cli.guard import guarded
 from planner.cli.options import TO_PRICE, Hardware, JsonTo, TimeLimit
 from planner.cli.output import deliver
@@ -29,7 +30,7 @@ def _complete_kind(incomplete: str) -> list[str]:
 
 def _complete_name(ctx: typer.Context, incomplete: str) -> list[str]:
     kind = ctx.params.get("kind")
-    names = kind_names(kind) if kind in KINDS else ()
+    names = kind_names(kind, SHIPPED) if kind in KINDS else ()
     return [name for name in names if name.startswith(incomplete)]
 
 
@@ -81,27 +82,29 @@ def catalog(
         time_limit: Longest time in all, from the start of the process. [s]
     """
     this_run().limited(time_limit)
-    lay_over(hardware)
+    known = catalog_with(hardware)
     if check:
-        _check(kind, json_to)
+        _check(kind, json_to, known)
         return
-    data = catalog_data(kind, name)
-    deliver(_report(kind, name), json.dumps(data, indent=2, default=str), json_to)
+    data = catalog_data(kind, name, known)
+    deliver(
+        _report(kind, name, known), json.dumps(data, indent=2, default=str), json_to
+    )
 
 
-def _check(kind: str | None, json_to: str | None) -> None:
+def _check(kind: str | None, json_to: str | None, known: Catalog) -> None:
     """Print what deviates; exit 2 where something does without a reason."""
     if kind is not None:
         raise BadInputError(
             "goes with no kind", field="--check", value=kind, allowed="--check alone"
         )
-    report, sound = check_report()
-    deliver(report, json.dumps(check_data(), indent=2), json_to)
+    report, sound = check_report(known)
+    deliver(report, json.dumps(check_data(known), indent=2), json_to)
     if not sound:
         raise typer.Exit(BadInputError.exit_code)
 
 
-def _report(kind: str | None, name: str | None) -> RenderableType:
+def _report(kind: str | None, name: str | None, known: Catalog) -> RenderableType:
     if kind is None:
-        return overview()
-    return kind_table(kind) if name is None else entry_table(kind, name)
+        return overview(known)
+    return kind_table(kind, known) if name is None else entry_table(kind, name, known)

@@ -7,7 +7,7 @@ import typer
 
 from planner.api.flow.compare import compared, refuse_lost, runner
 from planner.api.flow.limits import MEMORY
-from planner.api.flow.overlay import lay_over
+from planner.api.flow.overlay import catalog_with
 from planner.cli.guard import guarded
 from planner.cli.lines import (
     GlobalBatch,
@@ -153,10 +153,11 @@ def compare(
         TimeLimitError: No plan was found, or none is settled, when the search ended.
     """
     check_writable(json=json_to, report=report_to)
-    lay_over(hardware)
+    catalog = catalog_with(hardware)
     line = Line(model, on, method, seq_len, global_batch, framework, tokens)
-    given, assumed = line.given(specs or [])
+    given, assumed = line.given(specs or [], catalog)
     run = runner(scheduler, fall_back=fall_back, note=_note)
+    own = None if calibration is None else read_calibration(calibration, catalog)
     with candidate_progress() as told:
         answer = compared(
             given,
@@ -169,8 +170,8 @@ def compare(
             effort=effort,
             tolerance=tolerance,
             resume=resume,
-            hardware=hardware,
-            calibration=None if calibration is None else read_calibration(calibration),
+            catalog=catalog,
+            calibration=own,
             told=told,
         )
     text = answer.model_dump_json(by_alias=True, indent=2)

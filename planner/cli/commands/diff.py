@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
+from hardware.reading.files import Catalog
 from planner.api.flow.diff import holds_plan, planned_side, read_side
 from planner.api.flow.limits import MEMORY
-from planner.api.flow.overlay import lay_over
+from planner.api.flow.overlay import catalog_with
 from planner.cli.guard import guarded
 from planner.cli.options import Calibration, Hardware, JsonTo, TimeLimit
 from planner.cli.output import check_writable, deliver
@@ -67,19 +68,21 @@ def diff(
     """
     stop = this_run().limited(time_limit, memory_limit)
     check_writable(json=json_to, report=report_to)
-    lay_over(hardware)
+    catalog = catalog_with(hardware)
     sides = zip((a, b), stop.shared(2), strict=True)
-    ours, theirs = (_side(path, calibration, part) for path, part in sides)
+    ours, theirs = (_side(path, catalog, calibration, part) for path, part in sides)
     answer = difference_of(ours, theirs)
     text = answer.model_dump_json(by_alias=True, indent=2)
     deliver(difference_screen(answer), text, json_to)
     write_report(report_to, lambda: difference_page(answer))
 
 
-def _side(path: Path, calibration: Path | None, stop: Stop) -> Compared:
+def _side(
+    path: Path, catalog: Catalog, calibration: Path | None, stop: Stop
+) -> Compared:
     """A plan that is read, or a job that is planned."""
     if holds_plan(path):
-        own = None if calibration is None else read_calibration(calibration)
-        return read_side(path, own)
+        own = None if calibration is None else read_calibration(calibration, catalog)
+        return read_side(path, catalog, own)
     with search_progress() as told:
-        return planned_side(load(path, (), calibration), stop, told)
+        return planned_side(load(path, (), catalog, calibration), stop, told)

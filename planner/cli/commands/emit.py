@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from planner.api.flow.overlay import lay_over
+from planner.api.flow.overlay import catalog_with
 from planner.cli.guard import guarded
 from planner.cli.options import TO_PRICE, Calibration, Hardware, TimeLimit
 from planner.cli.output import show
@@ -70,10 +70,10 @@ def emit(
         calibration: File of what the user measured. [-]
     """
     check_folder(out, force=force)
-    lay_over(hardware)
-    own = None if calibration is None else read_calibration(calibration)
+    catalog = catalog_with(hardware)
+    own = None if calibration is None else read_calibration(calibration, catalog)
     with this_run().searching(time_limit):
-        found = priced(read_plan(plan, own), target, force=force)
+        found = priced(read_plan(plan, catalog, own), target, force=force)
     files = launch_files(found, target)
     write_folder(out, files, force=force)
     lines = [f"{out}: {len(files)} files for {target}"]

@@ -8,11 +8,12 @@ from typing import Annotated
 
 import typer
 
-from hardware import catalog
+from hardware.catalog import gpu as gpu_of
+from hardware.reading.files import Catalog
 from hardware.reading.yaml_text import parse_yaml
 from hardware.specs import Dtype
 from planner.api.flow.files import write_whole
-from planner.api.flow.overlay import lay_over
+from planner.api.flow.overlay import catalog_with
 from planner.cli.guard import guarded
 from planner.cli.options import Hardware, TimeLimit
 from planner.cli.stopping import this_run
@@ -88,12 +89,12 @@ def profile(
         BadInputError: No PyTorch, no GPU, or a GPU that the catalog lacks.
     """
     this_run().limited(time_limit)
-    lay_over(hardware)
+    catalog = catalog_with(hardware)
     for name, kind in ((gpu, "gpus"), (link, "links")):
-        _check_known(name, kind)
+        _check_known(name, kind, catalog)
     torch = find_torch()
     device = device_of(torch)
-    its = catalog.gpu(gpu or catalog_name(device.name, device.memory))
+    its = gpu_of(gpu or catalog_name(device.name, device.memory, catalog), catalog)
     wanted: tuple[Dtype, ...] = ("bf16", "fp16", "fp8")
     formats = [f for f in wanted if getattr(its, f"peak_{f}")]
     timer = CudaTimer(torch, QUICK_EACH if quick else EACH)
@@ -104,12 +105,12 @@ def profile(
     today = datetime.now(tz=UTC).date()
     origin = f"measured {today} on {device.name}, {device.software}"
     text = profile_text(its, timings, origin=origin, link=link)
-    parse_calibration(parse_yaml(text), file=str(out))
+    parse_calibration(parse_yaml(text), file=str(out), catalog=catalog)
     write_whole(out, text)
     print(f"{its.name}: {', '.join(_summary(timings))}; written to {out}")
 
 
-def _check_known(name: str | None, kind: str) -> None:
+def _check_known(name: str | None, kind: str, catalog: Catalog) -> None:
     known = catalog.names(kind)
     if name is not None and name not in known:
         raise BadInputError(

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from hardware.reading.files import Catalog
 from planner.api.flow.files import write_whole
-from planner.api.flow.overlay import lay_over
+from planner.api.flow.overlay import catalog_with
 from planner.api.flow.validate import (
     SEARCH_TIME,
     beside_log,
@@ -108,27 +109,27 @@ def validate(
         BadInputError: No row could be read, or the arguments do not go together.
     """
     check_writable(json=json_to, report=report_to)
-    lay_over(hardware)
+    catalog = catalog_with(hardware)
     if log_file is None:
         _refuse(assignments, "--set", "it needs --log and a SPEC")
         if not search:
             _refuse(time_limit is not None, "--time-limit", "it needs --search")
         seconds = SEARCH_TIME if time_limit is None else time_limit
         limit = seconds if search else None
-        answer = _rows(paths or [], hardware, calibration, limit)
+        answer = _rows(paths or [], catalog, calibration, limit)
         _deliver(answer, json_to, report_to)
         return
     _refuse(search, "--search", "a log has one run, and planner plan plans its job")
     log = read_log(log_file)
     if paths:
-        job = _one_job(paths, assignments, calibration)
+        job = _one_job(paths, assignments, catalog, calibration)
         _deliver(beside_log(job, log, log_file), json_to, report_to)
         return
     _refuse(assignments, "--set", "there is no SPEC")
     plan = log_file.with_name(PLAN)
     if plan.is_file():
-        own = None if calibration is None else read_calibration(calibration)
-        answer = _compare_plan(read_plan(plan, own), log, log_file)
+        own = None if calibration is None else read_calibration(calibration, catalog)
+        answer = _compare_plan(read_plan(plan, catalog, own), log, log_file)
         _deliver(answer, json_to, report_to)
         return
     _refuse(report_to, "--report", "there is nothing to compare the log with")
@@ -143,15 +144,15 @@ def _refuse(given: object, option: str, why: str) -> None:
 
 def _rows(
     paths: list[Path],
-    hardware: Path | None,
+    catalog: Catalog,
     calibration: Path | None,
     search_s: float | None,
 ) -> Validation:
-    own = None if calibration is None else read_calibration(calibration)
+    own = None if calibration is None else read_calibration(calibration, catalog)
     with row_progress() as (told, planned):
         return validated(
             paths,
-            hardware=hardware,
+            catalog=catalog,
             calibration=own,
             told=told,
             search_s=search_s,
@@ -160,13 +161,16 @@ def _rows(
 
 
 def _one_job(
-    paths: list[Path], assignments: list[str] | None, calibration: Path | None
+    paths: list[Path],
+    assignments: list[str] | None,
+    catalog: Catalog,
+    calibration: Path | None,
 ) -> Job:
     if len(paths) > 1:
         raise BadInputError(
             "a log is compared with one job", field="PATH", value=str(paths[1])
         )
-    return load(paths[0], assignments, calibration)
+    return load(paths[0], assignments, catalog, calibration)
 
 
 def _compare_plan(found: PlanFile, log: Log, log_file: Path) -> Validation:

@@ -29,7 +29,6 @@ def plan_candidate(task: Task) -> CandidateAnswer:
     Raises:
         BadInputError: A name is unknown, or a limit leaves no meaning.
     """
-    task.lay_over()
     counts = Counts(task)
     return told(counts, choose(counts))
 

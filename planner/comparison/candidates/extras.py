@@ -171,7 +171,6 @@ def price_step(ask: Asked) -> Extra | None:
     """
     if time.time() >= ask.task.until:
         return None
-    ask.task.lay_over()
     return _more_nodes(ask) if ask.name is None else _better(ask)
 
 

@@ -7,20 +7,16 @@ from math import inf
 from pathlib import Path
 
 from hardware.calibration import GpuCalibration
-from hardware.catalog import CatalogError, overlay
 from hardware.graph.topology import ClusterTopology
+from hardware.reading.files import Catalog
 from hardware.reading.money import Price
 from planner.comparison.answer import Effort, Question
 from planner.comparison.store import key_of
 from planner.cost.workload import AnyWorkload, Workload
 from planner.economics import RunTerms, run_terms
-from planner.errors import BadInputError
 from planner.job.calibration_file import CalibrationFile
 from planner.job.resolve import resolve
 from planner.specs.job import JobSpec
-
-_LAID: list[Path | None] = [None]
-"""The user's folder of hardware that this process has laid over ours."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +30,9 @@ class Task:
         question: Tokens, budget, deadline. [-]
         effort: Limits of the search. [-]
         file: The user's file, for messages. [text]
+        catalog: Files of facts. [-]
         source: Source of the price, if the user gave a price. [text]
         calibration: The user's calibration. [-]
-        hardware: The user's folder of hardware. [-]
         until: End of the user's time limit, by the clock of all machines; it changes
             no answer that is finished before. [s]
     """
@@ -47,9 +43,9 @@ class Task:
     question: Question
     effort: Effort
     file: str
+    catalog: Catalog
     source: str = ""
     calibration: CalibrationFile | None = None
-    hardware: Path | None = None
     until: float = inf
 
     def ended(self) -> "Task":
@@ -59,20 +55,6 @@ class Task:
             It with no time left. [-]
         """
         return replace(self, until=0.0)
-
-    def lay_over(self) -> None:
-        """Lay the user's folder of hardware over ours, once for each process.
-
-        Raises:
-            BadInputError: The folder is not on this machine, or is wrong.
-        """
-        if _LAID[0] == self.hardware:
-            return
-        try:
-            overlay(self.hardware)
-        except CatalogError as error:
-            raise BadInputError(str(error), field="--hardware") from error
-        _LAID[0] = self.hardware
 
     @property
     def spec(self) -> JobSpec:
@@ -127,7 +109,13 @@ class Task:
         Raises:
             BadInputError: A name is unknown here, or a field is wrong.
         """
-        return resolve(job, file=self.file, base=Path(), calibration=self.calibration)
+        return resolve(
+            job,
+            file=self.file,
+            base=Path(),
+            catalog=self.catalog,
+            calibration=self.calibration,
+        )
 
     def workloads(self, nodes: int) -> tuple[Workload, ...]:
         """The job of the first phase on some nodes.

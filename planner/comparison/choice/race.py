@@ -111,7 +111,6 @@ def run_race(race: Race) -> CandidateAnswer:
         better offer out; where the work ended before either, the answer as it was. [-]
     """
     task, answer = race.task.working(TIMES), race.answer
-    task.lay_over()
     counts = Counts(task, answer.ruled_out)
     question = task.question
     alone = len(task.counts) == 1 or question.deadline_s is not None

@@ -160,7 +160,7 @@ def cluster_fabric(
         all_to_all=links.all_to_all_bandwidth,
         reduced=Saturation.of(links.all_reduce_curve),
         passed=Saturation.of(links.ring_curve or links.all_reduce_curve),
-        network=_slowed(network(cluster.nic.fabric), slowed),
+        network=_slowed(network(cluster.nic.fabric, cluster.catalog), slowed),
         tuner=nccl(),
         line_rate=topology.fabric.full_bandwidth,
         exit_rate=exit_rate,

@@ -6,12 +6,11 @@ gain, so that a large claim is an error of the model, or of what is called legal
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from joblib import Parallel, delayed
 from joblib import hash as hash_of
 
-from hardware.catalog import overlay
+from hardware.reading.files import Catalog
 from planner.cost.workload import Workload
 from planner.errors import PlannerError
 from planner.evidence.accuracy.outcome import Outcome
@@ -39,14 +38,14 @@ class Searching:
 
     Attributes:
         seconds: Time limit of one job's search. [s]
+        catalog: Files of facts. [-]
         own: The user's calibration, laid over ours; or None. [-]
-        hardware: Folder laid over our hardware; or None. [path]
         workers: Processes; -1 takes every core. [1]
     """
 
     seconds: float
+    catalog: Catalog
     own: CalibrationFile | None = None
-    hardware: Path | None = None
     workers: int = -1
 
 
@@ -128,8 +127,7 @@ def _beside(outcome: Outcome, found: _Found) -> Outcome:
 
 
 def _case(row: Row, how: Searching) -> Case:
-    overlay(how.hardware)
-    return case_of(row).under(how.own)
+    return case_of(row, how.catalog).under(how.own)
 
 
 def _key(row: Row, how: Searching) -> str:

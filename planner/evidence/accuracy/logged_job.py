@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from hardware.reading.files import Catalog
 from planner.cost.workload import Workload
 from planner.evidence.rows.blocks import LayoutBlock
 from planner.evidence.rows.logs import Log
@@ -103,12 +104,13 @@ def planned_text(row: Block) -> str:
 
 
 def planned_job(
-    row: Row, own: CalibrationFile | None = None
+    row: Row, catalog: Catalog, own: CalibrationFile | None = None
 ) -> tuple[Workload, PartialLayout]:
     """The job and the layout that a row carries.
 
     Args:
         row: A row with a job under `spec`. [-]
+        catalog: Files of facts. [-]
         own: The user's calibration, or None. [-]
 
     Returns:
@@ -120,7 +122,9 @@ def planned_job(
     """
     spec = JobSpec.model_validate(row.spec)
     base = Path(row.file).parent
-    workloads = resolve(spec, file=row.file, base=base, calibration=own)
+    workloads = resolve(
+        spec, file=row.file, base=base, catalog=catalog, calibration=own
+    )
     if len(workloads) > 1:
         raise UnsupportedError("spec: a run has one framework, not any")
     return workloads[0], spec.layout

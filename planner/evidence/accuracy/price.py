@@ -1,5 +1,6 @@
 """Prices measured rows; a row that cannot be priced says why and stops nothing."""
 
+from hardware.reading.files import Catalog
 from planner.cost.pricing import Pricing
 from planner.estimate.estimate import flops_per_token
 from planner.evidence.accuracy.outcome import Outcome
@@ -21,18 +22,21 @@ UNREAL_MFU = 1.5
 """Utilisation that no convention of counting FLOPs explains. [1]"""
 
 
-def price_row(row: Row, own: CalibrationFile | None = None) -> Outcome:
+def price_row(
+    row: Row, catalog: Catalog, own: CalibrationFile | None = None
+) -> Outcome:
     """Price a row: its prediction beside its measurement.
 
     Args:
         row: The measured row. [-]
+        catalog: Files of facts. [-]
         own: The user's calibration, or None. [-]
 
     Returns:
         Prediction beside measurement, or the reason that there is none.
     """
     try:
-        case = case_of(row).under(own)
+        case = case_of(row, catalog).under(own)
         if why := impossible(case):
             place = f"{row.file}: {row.id}: {why}"
             return _unpriced(row, place).model_copy(update={"status": "invalid"})

@@ -1,12 +1,11 @@
 """Prices every measured row of files and folders, and compares with measurements."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
 from pathlib import Path
 
 from joblib import Parallel, delayed
 
-from hardware.catalog import overlay
+from hardware.reading.files import Catalog
 from planner.errors import BadInputError
 from planner.evidence.accuracy.claims import Searching, with_claims
 from planner.evidence.accuracy.outcome import Outcome
@@ -28,7 +27,7 @@ _SHOWN = 5
 def validate(
     paths: Iterable[Path],
     *,
-    hardware: Path | None = None,
+    catalog: Catalog,
     calibration: CalibrationFile | None = None,
     workers: int = -1,
     progress: Progress | None = None,
@@ -42,7 +41,7 @@ def validate(
 
     Args:
         paths: Files of rows, or folders of such files. [path]
-        hardware: Folder laid over our hardware, for the workers. [path]
+        catalog: Files of facts. [-]
         calibration: The user's calibration, laid over ours. [-]
         workers: Processes; -1 takes every core. [1]
         progress: Told after every few rows. [-]
@@ -59,12 +58,12 @@ def validate(
     reading = read_rows(given)
     _require_rows(reading, given)
     total, outcomes = len(reading.rows), list[Outcome]()
-    for priced in _outcomes_by_chunk(reading.rows, calibration, hardware, workers):
+    for priced in _outcomes_by_chunk(reading.rows, catalog, calibration, workers):
         outcomes.extend(priced)
         if progress is not None:
             progress(len(outcomes), total)
     if search_s is not None:
-        how = Searching(search_s, calibration, hardware, workers)
+        how = Searching(search_s, catalog, calibration, workers)
         outcomes = with_claims(reading.rows, outcomes, how, planned)
     return validation([*outcomes, *map(invalid_outcome, reading.invalid)])
 
@@ -84,31 +83,20 @@ def _require_rows(reading: Reading, paths: Sequence[Path]) -> None:
 
 def _outcomes_by_chunk(
     rows: Sequence[Row],
+    catalog: Catalog,
     own: CalibrationFile | None,
-    hardware: Path | None,
     workers: int,
 ) -> Iterator[Sequence[Outcome]]:
     chunks = [rows[start : start + _CHUNK] for start in range(0, len(rows), _CHUNK)]
     processes = 1 if len(rows) <= _ALONE else workers
     if processes == 1:
-        yield from (_price(chunk, own) for chunk in chunks)
+        yield from (_price(chunk, catalog, own) for chunk in chunks)
         return
     parallel = Parallel(n_jobs=processes, return_as="generator", batch_size=1)
-    yield from parallel(delayed(_price_over)(chunk, own, hardware) for chunk in chunks)
+    yield from parallel(delayed(_price)(chunk, catalog, own) for chunk in chunks)
 
 
-def _price(rows: Sequence[Row], own: CalibrationFile | None) -> list[Outcome]:
-    return [price_row(row, own) for row in rows]
-
-
-def _price_over(
-    rows: Sequence[Row], own: CalibrationFile | None, hardware: Path | None
+def _price(
+    rows: Sequence[Row], catalog: Catalog, own: CalibrationFile | None
 ) -> list[Outcome]:
-    """Price in another process, which has its own layer of hardware."""
-    _lay_over(hardware)
-    return _price(rows, own)
-
-
-@lru_cache(maxsize=1)
-def _lay_over(hardware: Path | None) -> None:
-    overlay(hardware)
+    return [price_row(row, catalog, own) for row in rows]

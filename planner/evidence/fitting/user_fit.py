@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from itertools import combinations, groupby
 from math import exp
 
-from hardware import catalog
+from hardware.catalog import gpu as gpu_of
+from hardware.reading.files import Catalog
 from planner.errors import BadInputError
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import described, impossible
@@ -46,11 +47,14 @@ class Collected:
     contradictions: tuple[str, ...] = ()
 
 
-def collect(rows: Iterable[Row], own: CalibrationFile | None = None) -> Collected:
+def collect(
+    rows: Iterable[Row], catalog: Catalog, own: CalibrationFile | None = None
+) -> Collected:
     """Sort measured rows by GPU and stack.
 
     Args:
         rows: Rows as read. [-]
+        catalog: Files of facts. [-]
         own: Kernels that the user measured, or None. [-]
 
     Returns:
@@ -61,7 +65,7 @@ def collect(rows: Iterable[Row], own: CalibrationFile | None = None) -> Collecte
     found, outcomes = Collected(), []
     for row in rows:
         try:
-            case = case_of(row).under(kernels)
+            case = case_of(row, catalog).under(kernels)
             reason = _unfit(case) or _add(found, case)
         except Exception as error:  # noqa: BLE001
             # A fault in one row must not lose the others.
@@ -153,11 +157,12 @@ class Fitted:
         return tuple(dict.fromkeys([*self.steps.jobs, *self.held]))
 
 
-def fit_pairs(found: Collected) -> dict[Pair, Fitted]:
+def fit_pairs(found: Collected, catalog: Catalog) -> dict[Pair, Fitted]:
     """Fit every pair of GPU and stack that has collected runs.
 
     Args:
         found: The runs, sorted. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         The fit of each pair, in order of name. [-]
@@ -168,7 +173,7 @@ def fit_pairs(found: Collected) -> dict[Pair, Fitted]:
     fits = {}
     for pair in sorted({*found.runs, *found.peaks}):
         gpu, framework, stack = pair
-        shipped = shipped_profile(framework, stack, catalog.gpu(gpu).arch)
+        shipped = shipped_profile(framework, stack, gpu_of(gpu, catalog).arch)
         steps = calibrate(found.runs.get(pair, []), shipped)
         fits[pair] = Fitted(steps, *held_factors(found.peaks.get(pair, [])))
     return fits

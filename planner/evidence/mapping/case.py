@@ -38,4 +38,5 @@ class Case:
         if self.row.spec is None:
             campaign = self.row.software.campaign or ""
             return replace(self, workload=calibrated(self.workload, own, campaign))
-        return replace(self, workload=planned_job(self.row, own)[0])
+        catalog = self.workload.topology.cluster.catalog
+        return replace(self, workload=planned_job(self.row, catalog, own)[0])

@@ -8,7 +8,7 @@ from hardware.calibration import GpuCalibration, calibration
 from hardware.catalog import Cluster
 from hardware.graph.topology import ClusterTopology
 from hardware.kernels.power import held, rate_held
-from hardware.reading.files import CatalogError, UnknownNameError
+from hardware.reading.files import Catalog, CatalogError, UnknownNameError
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.evidence.accuracy.logged_job import planned_job
@@ -27,7 +27,7 @@ from planner.evidence.rows.unsupported import UnsupportedError
 from planner.specs.frameworks.framework import Framework
 
 
-def case_of(row: Row) -> Case:
+def case_of(row: Row, catalog: Catalog) -> Case:
     """The job that a row ran, as far as the row tells.
 
     What a row leaves open that decides memory or time is filled by the prediction,
@@ -35,6 +35,7 @@ def case_of(row: Row) -> Case:
 
     Args:
         row: The measured row. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         The case.
@@ -43,7 +44,9 @@ def case_of(row: Row) -> Case:
         UnsupportedError: No catalogue entry, or no price, for something it names.
     """
     try:
-        return _planned(row) if row.spec else with_unstated_filled(_stated(row))
+        if row.spec:
+            return _planned(row, catalog)
+        return with_unstated_filled(_stated(row, catalog))
     except (BadInputError, CatalogError, UnknownNameError) as error:
         raise UnsupportedError(str(error)) from error
     except ValidationError as error:
@@ -52,9 +55,9 @@ def case_of(row: Row) -> Case:
         raise UnsupportedError(f"{where}: {first['msg']}") from error
 
 
-def _planned(row: Row) -> Case:
+def _planned(row: Row, catalog: Catalog) -> Case:
     """The case of a run whose job is known to the last field."""
-    workload, layout = planned_job(row)
+    workload, layout = planned_job(row, catalog)
     scale = _scale(row, workload, workload.topology.cluster)
     return Case(
         row=row,
@@ -66,9 +69,9 @@ def _planned(row: Row) -> Case:
     )
 
 
-def _stated(row: Row) -> Case:
+def _stated(row: Row, catalog: Catalog) -> Case:
     """The case with unknown recomputation read as none."""
-    hardware = hardware_of(hardware_block(row), row.normalised.fabric)
+    hardware = hardware_of(hardware_block(row), row.normalised.fabric, catalog)
     cluster = hardware.cluster
     achieved = _kernels(row, cluster)
     rule = stack_rule(row, cluster.gpu.arch)
@@ -97,7 +100,7 @@ def _stated(row: Row) -> Case:
 def _kernels(row: Row, cluster: Cluster) -> GpuCalibration:
     """Calibration of a row's GPU, as its machine was measured or by its power."""
     rate = row.hardware.held_rate or rate_held(cluster.gpu, cluster.node)
-    return held(calibration(cluster.gpu.name), rate)
+    return held(calibration(cluster.gpu.name, cluster.catalog), rate)
 
 
 def _from_scratch(framework: Framework) -> Framework:

@@ -3,9 +3,10 @@
 import re
 from dataclasses import dataclass
 
-from hardware import catalog
-from hardware.catalog import Cluster
+from hardware.catalog import Cluster, link, node
+from hardware.catalog import gpu as gpu_of
 from hardware.fleets import ClusterSpec
+from hardware.reading.files import Catalog
 from hardware.specs import GB, FabricKind, GpuSpec, LinkSpec, NodeSpec
 from planner.evidence.mapping.gpus import gpu_named, joined_by_pcie
 from planner.evidence.notes.rules import rules
@@ -32,7 +33,7 @@ class Hardware:
     """Assumptions that the row needed. [text]"""
 
 
-def hardware_of(block: HardwareBlock, fabric: FabricWord) -> Hardware:
+def hardware_of(block: HardwareBlock, fabric: FabricWord, catalog: Catalog) -> Hardware:
     """The cluster that a row's hardware block describes.
 
     Fewer GPUs than a node are one partial node; a count that is no whole number of
@@ -42,6 +43,7 @@ def hardware_of(block: HardwareBlock, fabric: FabricWord) -> Hardware:
     Args:
         block: GPUs and links as stated. [-]
         fabric: Kind of the network between nodes. [text]
+        catalog: Files of facts. [-]
 
     Returns:
         The cluster, and flags.
@@ -49,8 +51,8 @@ def hardware_of(block: HardwareBlock, fabric: FabricWord) -> Hardware:
     Raises:
         UnsupportedError: The catalogue has no such GPU.
     """
-    gpu = gpu_named(block.gpu, block.gpu_memory_gb, block.intra_node or "")
-    known = _catalogue_node(gpu, block)
+    gpu = gpu_named(block.gpu, block.gpu_memory_gb, catalog, block.intra_node or "")
+    known = _catalogue_node(gpu, block, catalog)
     wanted = block.gpus_per_node or _node_size(gpu, known)
     size = _equal_part(block.gpus, wanted)
     domain = _domain(block, known, size)
@@ -58,8 +60,8 @@ def hardware_of(block: HardwareBlock, fabric: FabricWord) -> Hardware:
     nics = _nics(block, size, wanted)
     rail, assumed = _rail(block, gpu, fabric, alone=block.gpus <= domain)
     nic = rail.model_copy(update={"bandwidth": rail.bandwidth * size / nics})
-    scale_up = _scale_up(block, gpu, known, max(wanted, domain))
-    node = NodeSpec(
+    scale_up = _scale_up(block, gpu, known, max(wanted, domain), catalog)
+    own = NodeSpec(
         name="measured",
         gpu=gpu.name,
         gpus_per_node=size,
@@ -73,33 +75,31 @@ def hardware_of(block: HardwareBlock, fabric: FabricWord) -> Hardware:
     )
     uneven = size < wanted and block.gpus > wanted
     flags = (f"nodes of {size}, not {wanted}: {block.gpus} GPUs",) if uneven else ()
-    cluster = _cluster(_as_stated(gpu, block), node, scale_up, nic, block.gpus)
+    stated = _as_stated(gpu, block)
+    cluster = Cluster(
+        spec=ClusterSpec(
+            name=f"{block.gpus} {gpu.name}",
+            node=own.name,
+            nodes=block.gpus // size,
+            partial=True,
+        ),
+        node=own,
+        gpu=stated,
+        scale_up=scale_up,
+        nic=nic,
+        host_link=link(gpu.host_link, catalog),
+        catalog=catalog,
+    )
     return Hardware(cluster, (*flags, *assumed))
 
 
-def _cluster(
-    gpu: GpuSpec, node: NodeSpec, scale_up: LinkSpec, nic: LinkSpec, gpus: int
-) -> Cluster:
-    return Cluster(
-        spec=ClusterSpec(
-            name=f"{gpus} {gpu.name}",
-            node=node.name,
-            nodes=gpus // node.gpus_per_node,
-            partial=True,
-        ),
-        node=node,
-        gpu=gpu,
-        scale_up=scale_up,
-        nic=nic,
-        host_link=catalog.link(gpu.host_link),
-    )
-
-
-def _catalogue_node(gpu: GpuSpec, block: HardwareBlock) -> NodeSpec | None:
+def _catalogue_node(
+    gpu: GpuSpec, block: HardwareBlock, catalog: Catalog
+) -> NodeSpec | None:
     """A node of the catalogue with this GPU, the nearest in size to the stated."""
-    nodes = [catalog.node(name) for name in catalog.names("nodes")]
-    own = [node for node in nodes if node.gpu == gpu.name] or [
-        node for node in nodes if catalog.gpu(node.gpu).nvlink == gpu.nvlink
+    nodes = [node(name, catalog) for name in catalog.names("nodes")]
+    own = [its for its in nodes if its.gpu == gpu.name] or [
+        its for its in nodes if gpu_of(its.gpu, catalog).nvlink == gpu.nvlink
     ]
     wanted = block.gpus_per_node or block.gpus
     return min(own, key=lambda n: abs(n.gpus_per_node - wanted), default=None)
@@ -128,36 +128,41 @@ def _domain(block: HardwareBlock, node: NodeSpec | None, size: int) -> int:
 
 
 def _scale_up(
-    block: HardwareBlock, gpu: GpuSpec, node: NodeSpec | None, whole: int
+    block: HardwareBlock,
+    gpu: GpuSpec,
+    known: NodeSpec | None,
+    whole: int,
+    catalog: Catalog,
 ) -> LinkSpec:
     """Link of the GPUs of a whole domain: NVLink, an NVLink mesh, or PCIe alone."""
     text = block.text("intra_node")
     if joined_by_pcie(text):
-        return _bus(gpu)
-    own = catalog.link(node.scale_up if node and node.gpu == gpu.name else gpu.nvlink)
+        return _bus(gpu, catalog)
+    name = known.scale_up if known and known.gpu == gpu.name else gpu.nvlink
+    own = link(name, catalog)
     to_mesh = own.topology == "switch" and re.search(r"mesh|no nvswitch", text)
     other_size = own.topology == "mesh" and whole != (own.links or 0) + 1
     return _meshed(own, whole) if whole > 1 and (to_mesh or other_size) else own
 
 
-def _bus(gpu: GpuSpec) -> LinkSpec:
+def _bus(gpu: GpuSpec, catalog: Catalog) -> LinkSpec:
     """PCIe between GPUs: that of the catalogue's nodes, which knows of peer copies."""
-    nodes = (catalog.node(name) for name in catalog.names("nodes"))
-    links = (catalog.link(node.scale_up) for node in nodes if node.gpu == gpu.name)
-    usual = catalog.link(gpu.host_link.replace("x16", "bus"))
-    return next((link for link in links if link.topology == "bus"), usual)
+    nodes = (node(name, catalog) for name in catalog.names("nodes"))
+    links = (link(its.scale_up, catalog) for its in nodes if its.gpu == gpu.name)
+    usual = link(gpu.host_link.replace("x16", "bus"), catalog)
+    return next((its for its in links if its.topology == "bus"), usual)
 
 
-def _meshed(link: LinkSpec, domain: int) -> LinkSpec:
+def _meshed(own: LinkSpec, domain: int) -> LinkSpec:
     """A link spread evenly over the peers of a domain."""
     peers = domain - 1
     return LinkSpec(
-        name=f"{link.name}-mesh-{domain}",
+        name=f"{own.name}-mesh-{domain}",
         kind="scale-up",
         topology="mesh",
-        bandwidth=f"{link.bandwidth / GB} GB/s",
+        bandwidth=f"{own.bandwidth / GB} GB/s",
         links=peers,
-        per_link=f"{link.bandwidth / GB / peers} GB/s",
+        per_link=f"{own.bandwidth / GB / peers} GB/s",
         sources=_SOURCES,
     )
 

@@ -3,7 +3,8 @@
 import re
 from functools import cache
 
-from hardware import catalog
+from hardware.catalog import gpu as gpu_of
+from hardware.reading.files import Catalog
 from hardware.specs import GB, GpuSpec
 from planner.errors import did_you_mean
 from planner.evidence.notes.rules import rules
@@ -18,7 +19,9 @@ _ABSENT = re.compile(r"\b(no|without)( any)? (nvlink|nvswitch|infinity|xgmi)\w*"
 _NOT_FAMILIES = re.compile(r"^(\d+gb|sxm\d?|pcie|nvl|gcd|rtx)$")
 
 
-def gpu_named(text: str, memory_gb: float | None, joined_by: str = "") -> GpuSpec:
+def gpu_named(
+    text: str, memory_gb: float | None, catalog: Catalog, joined_by: str = ""
+) -> GpuSpec:
     """The catalogue's GPU of a free-text name.
 
     The longest family in the text decides (`l40s` before `l40`), then the form
@@ -28,6 +31,7 @@ def gpu_named(text: str, memory_gb: float | None, joined_by: str = "") -> GpuSpe
     Args:
         text: Name, as `A100-80GB`, `NVIDIA H100 80GB HBM3`, `RTX 4090`. [text]
         memory_gb: Memory on the label, where stated. [GB]
+        catalog: Files of facts. [-]
         joined_by: Link that joins the GPUs of a node, where stated. [text]
 
     Returns:
@@ -37,25 +41,27 @@ def gpu_named(text: str, memory_gb: float | None, joined_by: str = "") -> GpuSpe
         UnsupportedError: The catalogue has no such family.
     """
     words = text.lower().replace("rtx", "rtx ")
+    families = _families(catalog)
     matches = {
         name: len("".join(family))
-        for name, family in _families().items()
+        for name, family in families.items()
         if all(_mentions(words, part) for part in family)
     }
     if not matches:
-        near = did_you_mean(words, _families())
+        near = did_you_mean(words, families)
         raise UnsupportedError(f"hardware: no GPU {text!r} in the catalogue; {near}")
     longest = max(matches.values())
     wanted = memory_gb or _memory(words)
     form = _form(words, joined_by.lower())
     names = [name for name, length in matches.items() if length == longest]
-    if wanted and wanted > _HOSTS * max(map(_label, names)):
+    known = [gpu_of(name, catalog) for name in names]
+    if wanted and wanted > _HOSTS * max(map(_label, known)):
         wanted = None
-    return catalog.gpu(min(names, key=lambda name: _distance(name, form, wanted)))
+    return min(known, key=lambda gpu: _distance(gpu, form, wanted))
 
 
 @cache
-def _families() -> dict[str, tuple[str, ...]]:
+def _families(catalog: Catalog) -> dict[str, tuple[str, ...]]:
     """Every GPU's words that are neither memory nor form: `h100`, `6000 ada`."""
     return {
         name: tuple(w for w in name.split("-") if not _NOT_FAMILIES.match(w))
@@ -95,17 +101,16 @@ def joined_by_pcie(text: str) -> bool:
     return "pcie" in there and not re.search(r"nvlink|nvswitch|infinity|xgmi", there)
 
 
-def _label(name: str) -> float:
+def _label(gpu: GpuSpec) -> float:
     """Memory that a GPU is sold with. [GB]."""
-    gpu = catalog.gpu(name)
     return (gpu.memory_label or gpu.memory_capacity) / GB
 
 
 def _distance(
-    name: str, form: str, memory_gb: float | None
+    gpu: GpuSpec, form: str, memory_gb: float | None
 ) -> tuple[bool, float, bool, str]:
     """Sort key, nearest entry first: form, memory, unusual size, name."""
-    forms = [known for known in _FORMS if known in name]
-    off = abs(_label(name) - memory_gb) if memory_gb else 0.0
-    unusual = name not in rules().gpus.usual
-    return bool(forms) and form not in forms, off, unusual, name
+    forms = [known for known in _FORMS if known in gpu.name]
+    off = abs(_label(gpu) - memory_gb) if memory_gb else 0.0
+    unusual = gpu.name not in rules().gpus.usual
+    return bool(forms) and form not in forms, off, unusual, gpu.name

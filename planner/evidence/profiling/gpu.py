@@ -2,7 +2,8 @@
 
 import re
 
-from hardware import catalog
+from hardware.catalog import gpu
+from hardware.reading.files import Catalog
 from planner.errors import BadInputError, did_you_mean
 
 _PACKAGES = ("pcie", "nvl")
@@ -11,7 +12,7 @@ _MEMORY = 0.1
 """Relative difference of memories that is still the same GPU. [1]"""
 
 
-def catalog_name(device: str, memory: float) -> str:
+def catalog_name(device: str, memory: float, catalog: Catalog) -> str:
     """The GPU of the catalog that a driver's name means.
 
     All words of the entry but memory and socket are in the device's name. Packagings
@@ -20,6 +21,7 @@ def catalog_name(device: str, memory: float) -> str:
     Args:
         device: The driver's name, for example `NVIDIA H100 80GB HBM3`. [text]
         memory: Memory of the device. [B]
+        catalog: Files of facts. [-]
 
     Returns:
         Name in the catalog. [-]
@@ -31,7 +33,7 @@ def catalog_name(device: str, memory: float) -> str:
     found: list[tuple[int, float, str]] = []
     for name in catalog.names("gpus"):
         own = _words(name)
-        off = abs(catalog.gpu(name).memory_capacity / memory - 1)
+        off = abs(gpu(name, catalog).memory_capacity / memory - 1)
         if own <= words and _package(own) == _package(words) and off <= _MEMORY:
             found.append((-len(own), off, name))
     if not found:

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hardware import catalog
-from hardware.catalog import UnknownNameError
+from hardware.catalog import gpu
 from hardware.reading.documents import is_file
+from hardware.reading.files import Catalog, UnknownNameError
 from hardware.spelling import (
     EXAMPLES,
     Fleet,
@@ -66,6 +66,7 @@ class OneLine:
 def job_of(
     model: str,
     on: str,
+    catalog: Catalog,
     *,
     method: str = "full",
     seq_len: int | str | None = None,
@@ -81,6 +82,7 @@ def job_of(
     Args:
         model: Preset, hub id, config.json or its folder. [text]
         on: Count of GPUs in any spelling, or the name or file of a cluster. [text]
+        catalog: Files of facts. [-]
         method: Method of training, in any case. [text]
         seq_len: Tokens of a sequence, as 8192 or 8k. [token]
         global_batch: Sequences of a step. [sequence]
@@ -101,14 +103,14 @@ def job_of(
     global_batch = None if global_batch is None else read_batch(global_batch)
     framework = None if framework is None else read_framework(framework)
     run = None if tokens is None else read_tokens(str(tokens))
-    named, fleet = model_named(model, family), fleet_of(on, network)
+    named, fleet = model_named(model, family), fleet_of(on, network, catalog)
     count = run if isinstance(run, float) else 0.0
     task = task_of(method, fleet.gpus, count, purpose)
     longest = named.architecture.max_position or task.seq_len
     length = seq_len or min(task.seq_len, longest)
     batch = global_batch or task.batch(fleet.gpus, length)
     training: Fields = {"seq_len": length, "global_batch": batch}
-    training |= _of_hardware(fleet) | {"optimizer": "adamw", "method": method}
+    training |= _of_hardware(fleet, catalog) | {"optimizer": "adamw", "method": method}
     if method != "full":
         training["lora"] = {"rank": 16, "targets": "all-linear"}
     if method != "full" and training["precision"] == "fp16":
@@ -118,7 +120,7 @@ def job_of(
         training["tokens"] = run
     fields: Fields = {"model": named.given, "cluster": fleet.cluster}
     fields |= {"training": training}
-    fields["framework"] = framework or _first_able(fields, task)
+    fields["framework"] = framework or _first_able(fields, task, catalog)
     given = {"training.seq_len": seq_len, "training.global_batch": global_batch}
     words = _words(named, fleet, fields, given | {"framework": framework})
     return OneLine(fields, words)
@@ -129,12 +131,13 @@ def _inside(path: str, block: str) -> bool:
     return path == block or path.startswith(f"{block}.")
 
 
-def fleet_of(on: str, network: str | None) -> Fleet:
+def fleet_of(on: str, network: str | None, catalog: Catalog) -> Fleet:
     """The cluster of a count of GPUs.
 
     Args:
         on: Count of GPUs in any spelling, or the name or file of a cluster. [text]
         network: Network between nodes; None for the usual one. [text]
+        catalog: Files of facts. [-]
 
     Returns:
         The cluster. [-]
@@ -144,10 +147,10 @@ def fleet_of(on: str, network: str | None) -> Fleet:
     """
     if network is None and is_file(Path(on)):
         whole = str(Path(on).resolve())
-        cluster = cluster_named(whole, Path())
+        cluster = cluster_named(whole, Path(), catalog)
         return Fleet(whole, "", cluster.gpus, cluster.gpu.name)
     try:
-        return read_fleet(on, network)
+        return read_fleet(on, catalog, network)
     except UnknownNetworkError as error:
         field = "--on" if network is None else "--network"
         allowed = "fabric and rate of a NIC, as 25 GbE, 400G InfiniBand or 4 x HDR"
@@ -157,18 +160,18 @@ def fleet_of(on: str, network: str | None) -> Fleet:
         raise BadInputError(str(error), field="--on", allowed=allowed) from error
 
 
-def _of_hardware(fleet: Fleet) -> Fields:
+def _of_hardware(fleet: Fleet, catalog: Catalog) -> Fields:
     """Compute format that the GPU has."""
-    has_bf16 = catalog.gpu(fleet.gpu).peak_bf16 is not None
+    has_bf16 = gpu(fleet.gpu, catalog).peak_bf16 is not None
     return {"precision": "bf16" if has_bf16 else "fp16"}
 
 
-def _first_able(fields: Fields, task: Task) -> str:
+def _first_able(fields: Fields, task: Task, catalog: Catalog) -> str:
     """The first framework of a task that trains the model, else the first of all."""
     for name in task.frameworks[:-1]:
         spec = JobSpec.model_validate(fields | {"framework": name})
         try:
-            refuse_unwritable(resolve(spec, file=ORIGIN, base=Path()))
+            refuse_unwritable(resolve(spec, file=ORIGIN, base=Path(), catalog=catalog))
         except BadInputError:
             continue
         return name

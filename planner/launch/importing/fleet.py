@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hardware.catalog import Cluster, node
+from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError
 from planner.job.fleets import cluster_named
 from planner.job.one_line import fleet_of
@@ -53,7 +54,7 @@ def cluster_of(given: str | dict[str, Any]) -> Cluster:
         BadInputError: There is no such cluster, or a field is wrong.
     """
     try:
-        return cluster_named(given, Path())
+        return cluster_named(given, Path(), SHIPPED)
     except ValueError as error:
         raise BadInputError(str(error), field="--cluster") from error
 
@@ -87,7 +88,7 @@ def fleet_told(
     as_many = reading.nodes in (None, whole.spec.in_service)
     if reading.gpus == whole.gpus and (as_many or _is_shaped(whole)):
         return given
-    fields = cluster_fields(given, Path()) if isinstance(given, str) else given
+    fields = cluster_fields(given, Path(), SHIPPED) if isinstance(given, str) else given
     named = {"--cluster": told.cluster, "--on": told.on, "--node": told.node}
     option = next(name for name, value in named.items() if value)
     return _cut(dict(fields), whole, reading.gpus, reading.nodes, option)
@@ -126,12 +127,12 @@ def _cut(
 def _inline(reading: Reading, told: UserOverrides) -> str | Mapping[str, object] | None:
     """Nodes below one leaf, where the user counts GPUs or names the node alone."""
     if told.on:
-        given = fleet_of(told.on, None).cluster
+        given = fleet_of(told.on, None, SHIPPED).cluster
         return given if isinstance(given, str) else dict(given)
     if not told.node:
         return None
     try:
-        per_node = node(told.node).gpus_per_node
+        per_node = node(told.node, SHIPPED).gpus_per_node
     except ValueError as error:
         raise BadInputError(str(error), field="--node") from error
     ranks = reading.gpus and -(-reading.gpus // per_node)

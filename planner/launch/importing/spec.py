@@ -10,6 +10,7 @@ from hardware.reading.documents import (
     DocumentError,
     plain,
 )
+from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError
 from planner.job.one_line.models import known_model, model_named
 from planner.launch.brief import Reading
@@ -89,7 +90,7 @@ def import_spec(
         fields.setdefault(name.partition(".")[0].partition("=")[0], {})
     _require(fields, assignments, reading.named)
     _refuse_strange(fields)
-    assigned(fields, assignments, Path(), reading.target)
+    assigned(fields, assignments, Path(), reading.target, SHIPPED)
     return fields
 
 

@@ -59,9 +59,10 @@ def _measured(workload: Workload) -> Sheet:
             rows.append((label, _numbers(curve), curve.source))
     rows.append(("memory", _numbers(its.memory), its.memory.source))
     rows.append(("scale-up collectives", _numbers(its.scale_up), its.scale_up.source))
-    fabric = workload.topology.cluster.nic.fabric
+    cluster = workload.topology.cluster
+    fabric = cluster.nic.fabric
     if fabric is not None:
-        reached = network(fabric)
+        reached = network(fabric, cluster.catalog)
         rows.append((f"{fabric} collectives", _numbers(reached), reached.source))
     borrowed = (
         (f"taken over: {section}", "", why) for section, why in its.transferred.items()

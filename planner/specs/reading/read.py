@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from hardware import catalog
+from hardware.catalog import cluster
 from hardware.reading.documents import (
     LARGEST_FILE,
     DocumentError,
@@ -20,6 +20,7 @@ from hardware.reading.documents import (
     read_text,
     yaml_files,
 )
+from hardware.reading.files import SHIPPED, Catalog
 from hardware.reading.names import LONGEST_NAME
 from hardware.reading.yaml_text import DuplicateKeyError
 from planner.errors import BadInputError, did_you_mean
@@ -48,13 +49,17 @@ _PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def read_spec(
-    path: Path, assignments: Sequence[str] = (), layout: PartialLayout | None = None
+    path: Path,
+    assignments: Sequence[str] = (),
+    catalog: Catalog = SHIPPED,
+    layout: PartialLayout | None = None,
 ) -> JobSpec:
     """A job as its file and the assignments of the command line describe it.
 
     Args:
         path: YAML file, or the name of a job in `configs/jobs`. [-]
         assignments: `a.b.c=value` each, applied in order; values are YAML. [text]
+        catalog: Files of facts. [-]
         layout: In place of the layouts of the job. [-]
 
     Returns:
@@ -65,11 +70,16 @@ def read_spec(
     """
     file = locate(path)
     fields = read_mapping(file, pipes=True)
-    return assigned(fields, assignments, file.parent, str(path), layout)
+    return assigned(fields, assignments, file.parent, str(path), catalog, layout)
 
 
 def reassigned(
-    spec: JobSpec, assignments: Sequence[str], *, base: Path, file: str
+    spec: JobSpec,
+    assignments: Sequence[str],
+    *,
+    base: Path,
+    file: str,
+    catalog: Catalog,
 ) -> JobSpec:
     """A job with more assignments, as if the command line had made them.
 
@@ -78,6 +88,7 @@ def reassigned(
         assignments: `a.b.c=value` each, applied in order; values are YAML. [text]
         base: Folder that relative paths in the job start from. [-]
         file: File as the user named it, for messages. [text]
+        catalog: Files of facts. [-]
 
     Returns:
         The changed job. [-]
@@ -86,7 +97,7 @@ def reassigned(
         BadInputError: A field is wrong.
     """
     fields = spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    return assigned(fields, assignments, base, file)
+    return assigned(fields, assignments, base, file, catalog)
 
 
 def assigned(
@@ -94,6 +105,7 @@ def assigned(
     assignments: Sequence[str],
     base: Path,
     file: str,
+    catalog: Catalog,
     layout: PartialLayout | None = None,
 ) -> JobSpec:
     """Fields of a job with a layout and assignments put in, checked.
@@ -103,6 +115,7 @@ def assigned(
         assignments: `a.b.c=value` each, applied in order; values are YAML. [text]
         base: Folder that relative paths start from. [-]
         file: File as the user named it, for messages. [text]
+        catalog: Files of facts. [-]
         layout: In place of the layouts of the job and its phases; None: they stay. [-]
 
     Returns:
@@ -115,7 +128,7 @@ def assigned(
     if layout is not None:
         replace_layouts(fields, layout, assignments)
     for assignment in assignments:
-        _assign(fields, assignment, base)
+        _assign(fields, assignment, base, catalog)
     _forget_other_methods(fields, assignments)
     # An empty block of YAML is null, which means the same as its absence.
     given = {key: value for key, value in fields.items() if value is not None}
@@ -210,13 +223,16 @@ def _mapping(content: Any, file: str) -> Fields:
     return content
 
 
-def portable(spec: JobSpec, base: Path, models: Collection[str]) -> Fields:
+def portable(
+    spec: JobSpec, base: Path, models: Collection[str], catalog: Catalog
+) -> Fields:
     """Fields of a job that mean the same from any folder.
 
     Args:
         spec: The job. [-]
         base: Folder that relative paths in the job start from. [-]
         models: Names of models, which win over files of such names. [text]
+        catalog: Files of facts. [-]
 
     Returns:
         Fields that were given, paths of files made whole. [-]
@@ -306,7 +322,7 @@ def given_twice(error: DuplicateKeyError, file: str) -> BadInputError:
     )
 
 
-def _assign(fields: Fields, assignment: str, base: Path) -> None:
+def _assign(fields: Fields, assignment: str, base: Path, catalog: Catalog) -> None:
     """Put one `a.b.c=value` in its place, and clear its rival."""
     dotted, equals, text = assignment.partition("=")
     keys = dotted.strip().split(".")
@@ -316,7 +332,7 @@ def _assign(fields: Fields, assignment: str, base: Path) -> None:
         )
     block = fields
     for depth, key in enumerate(keys[:-1], start=1):
-        block = _enter(block, key, ".".join(keys[:depth]), base)
+        block = _enter(block, key, ".".join(keys[:depth]), base, catalog)
     value = value_of(text, f"--set {dotted}")
     if value is not None:
         block.pop(EXCLUSIVE.get(dotted.strip(), ""), None)
@@ -336,13 +352,15 @@ def _forget_other_methods(fields: Fields, assignments: Sequence[str]) -> None:
             training.pop(name, None)
 
 
-def _enter(block: Fields, key: str, dotted: str, base: Path) -> Fields:
+def _enter(
+    block: Fields, key: str, dotted: str, base: Path, catalog: Catalog
+) -> Fields:
     """The block inside another, made if absent; a cluster's name becomes fields."""
     inner = block.get(key)
     if inner is None:
         inner = {}
     if dotted == "cluster" and isinstance(inner, str):
-        inner = cluster_fields(inner, base)
+        inner = cluster_fields(inner, base, catalog)
         named = str(inner.get("name", key))[: LONGEST_NAME - len(_CHANGED)]
         inner["name"] = named + _CHANGED
     if not isinstance(inner, dict):
@@ -357,12 +375,13 @@ def _enter(block: Fields, key: str, dotted: str, base: Path) -> Fields:
     return inner
 
 
-def cluster_fields(reference: str, base: Path) -> Fields:
+def cluster_fields(reference: str, base: Path, catalog: Catalog) -> Fields:
     """Fields of a cluster by its name, or from a YAML file.
 
     Args:
         reference: Name in `configs/clusters`, or a path. [-]
         base: Folder that a relative path starts from. [-]
+        catalog: Files of facts. [-]
 
     Returns:
         Fields of a ClusterSpec, not checked where a file holds them. [-]
@@ -372,7 +391,7 @@ def cluster_fields(reference: str, base: Path) -> Fields:
     """
     known = catalog.names("clusters")
     if reference in known:
-        return catalog.cluster(reference).model_dump(mode="json")
+        return cluster(reference, catalog).model_dump(mode="json")
     path = beside(base, reference)
     if is_there(path) and not is_folder(path):
         return read_mapping(path)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from hardware.reading.files import SHIPPED
 from planner.job.loading import Job, as_read
 from planner.job.one_line import ORIGIN, job_of
 from planner.models import preset_names
@@ -32,7 +33,7 @@ class Line:
         Returns:
             The job. [-]
         """
-        return as_read(self.spec, ORIGIN, Path(), None)
+        return as_read(self.spec, ORIGIN, Path(), SHIPPED)
 
     def job(self) -> Job:
         """Look up the names of the job.
@@ -52,7 +53,7 @@ class Line:
             Fields below what is assumed. [YAML]
         """
         head = [f"Assumed: {'; '.join(self.assumed)}"] if self.assumed else []
-        return yaml_text(portable(self.spec, Path(), preset_names()), head)
+        return yaml_text(portable(self.spec, Path(), preset_names(), SHIPPED), head)
 
 
 def line_of(question: Question, on: str | None = None) -> Line:
@@ -72,6 +73,7 @@ def line_of(question: Question, on: str | None = None) -> Line:
     made = job_of(
         question.get("model"),
         on or question.get("on"),
+        SHIPPED,
         method=question.get("method") or "full",
         seq_len=question.get("seq_len") or None,
         global_batch=question.get("global_batch") or None,
@@ -83,7 +85,8 @@ def line_of(question: Question, on: str | None = None) -> Line:
     sets = [limited(risk)] if risk and risk != ANY else []
     layout = question.get("layout")
     own = read_layout(layout) if layout else None
-    return Line(assigned(made.fields, sets, Path(), ORIGIN, own), made.told())
+    spec = assigned(made.fields, sets, Path(), ORIGIN, SHIPPED, own)
+    return Line(spec, made.told())
 
 
 def is_robust(question: Question) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 
 import yaml
 
+from hardware.reading.files import SHIPPED
 from hardware.reading.yaml_text import parse_yaml
 from planner.api.flow.calibrate import fitted
 from planner.api.flow.validate import beside_log, validated
@@ -41,7 +42,7 @@ def rows_answer(question: Question, tell: Tell, folder: Path) -> Answered:
     _refuse_paths(file)
     found = validated(
         [file],
-        hardware=None,
+        catalog=SHIPPED,
         calibration=None,
         told=lambda done, count: tell(Counting(done, count)),
     )
@@ -74,7 +75,7 @@ def _answered(found: Validation, calibration: str, why: str) -> Answered:
 def _calibrated(file: Path) -> tuple[str, str]:
     """Factors fitted to the rows, or the reason why there are none."""
     try:
-        return fitted([file], None, warn=lambda _: None).text, ""
+        return fitted([file], SHIPPED, None, warn=lambda _: None).text, ""
     except PlannerError as error:
         return "", str(error).replace(f"{file}: ", "")
 

@@ -3,6 +3,7 @@
 The process that workers are forked from imports this module.
 """
 
+from hardware.reading.files import SHIPPED
 from planner.api.flow import explain as _explain
 from planner.api.flow.plan import phases_to_plan, planned
 from planner.api.given import looked_up
@@ -20,8 +21,8 @@ def warm() -> None:
     """Plan a small job, so that tables that never change are read."""
     preset_names()
     preset_hub_ids()
-    job = job_of("llama-3.2-1b", "8xh100").fields
-    phases = phases_to_plan(looked_up(job, None, None))
+    job = job_of("llama-3.2-1b", "8xh100", SHIPPED).fields
+    phases = phases_to_plan(looked_up(job, None, SHIPPED, None))
     planned(phases, top=1, stop=Stop(), robust=False, told=lambda _: None).page(0.0)
 
 

@@ -8,17 +8,18 @@ from hardware.catalog import cluster, gpu, link, node, resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.graph.domains import domain_calibration
 from hardware.graph.topology import ClusterTopology
+from hardware.reading.files import SHIPPED
 
 
 def resolved(name: str) -> Resolved:
-    return resolve_cluster(ClusterSpec(name="one", node=name, nodes=1))
+    return resolve_cluster(ClusterSpec(name="one", node=name, nodes=1), SHIPPED)
 
 
 def reached(name: str, ranks: int) -> float:
     """Ring rate of neighbours in a node, as a cost model would price it. [B/s]."""
     its = resolved(name)
     topology = ClusterTopology(its)
-    links = domain_calibration(its, calibration(its.gpu.name))
+    links = domain_calibration(its, calibration(its.gpu.name, SHIPPED))
     view = topology.group(((ranks, 1),))
     share = view.scale_up_bandwidth / topology.fabric.full_bandwidth
     return links.ring_bandwidth * share
@@ -29,7 +30,7 @@ def reached(name: str, ranks: int) -> float:
 def test_below_a_switch_every_group_reaches_the_measured_ring(
     name: str, ranks: int
 ) -> None:
-    ring = calibration(node(name).gpu).scale_up.ring_bandwidth
+    ring = calibration(node(name, SHIPPED).gpu, SHIPPED).scale_up.ring_bandwidth
     assert reached(name, ranks) == ring
 
 
@@ -53,7 +54,7 @@ def test_without_peer_to_peer_half_of_pcie_is_left() -> None:
 
 
 def test_the_rate_of_a_pair_scales_as_the_rates_of_more() -> None:
-    full, half = (calibration(name).scale_up for name in ("l40s", "rtx-4090"))
+    full, half = (calibration(name, SHIPPED).scale_up for name in ("l40s", "rtx-4090"))
     assert full.pair_bandwidth == 20e9
     assert half.pair_bandwidth == pytest.approx(10e9)
 
@@ -61,25 +62,31 @@ def test_the_rate_of_a_pair_scales_as_the_rates_of_more() -> None:
 def test_an_unmeasured_link_scales_by_the_line_rate() -> None:
     """H100 PCIe without its bridge: 208 GB/s times 63 / 300, close to 0.8 of PCIe."""
     its = resolved("h100-pcie-4")
-    links = domain_calibration(its, calibration(its.gpu.name))
+    links = domain_calibration(its, calibration(its.gpu.name, SHIPPED))
     assert links.ring_bandwidth == pytest.approx(208e9 * 63 / 300)
     assert links.nvls_all_reduce_bandwidth is None
 
 
 @pytest.mark.parametrize("name", ["dgx-h100-8-nodes", "gb200-nvl72-64-racks"])
 def test_a_switched_node_has_the_calibration_of_its_gpu(name: str) -> None:
-    its = resolve_cluster(cluster(name))
-    measured = calibration(its.gpu.name)
+    its = resolve_cluster(cluster(name, SHIPPED), SHIPPED)
+    measured = calibration(its.gpu.name, SHIPPED)
     assert domain_calibration(its, measured) is measured.scale_up
 
 
 def test_a_hopper_on_pcie_alone_reduces_in_no_switch() -> None:
-    its = resolve_cluster(cluster("dgx-h100-4-nodes"))
+    its = resolve_cluster(cluster("dgx-h100-4-nodes", SHIPPED), SHIPPED)
     bus = Resolved(
-        its.spec, its.node, its.gpu, link("pcie5-bus"), its.nic, its.host_link
+        its.spec,
+        its.node,
+        its.gpu,
+        link("pcie5-bus", SHIPPED),
+        its.nic,
+        its.host_link,
+        catalog=SHIPPED,
     )
-    links = domain_calibration(bus, calibration("h100-sxm5-80gb"))
+    links = domain_calibration(bus, calibration("h100-sxm5-80gb", SHIPPED))
     assert links.nvls_all_reduce_bandwidth is None
     assert links.nvls_min_ranks is None
     assert links.ring_bandwidth == pytest.approx(370e9 * 63 / 450)
-    assert gpu("h100-sxm5-80gb").nvlink == "nvlink4"
+    assert gpu("h100-sxm5-80gb", SHIPPED).nvlink == "nvlink4"

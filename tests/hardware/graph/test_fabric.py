@@ -13,6 +13,7 @@ from hardware.fleets import ClusterSpec, TierSpec
 from hardware.graph.fabric import fabric_of
 from hardware.graph.placement import Levels
 from hardware.graph.topology import ClusterTopology
+from hardware.reading.files import SHIPPED
 
 
 def spec(**fields: object) -> ClusterSpec:
@@ -22,7 +23,7 @@ def spec(**fields: object) -> ClusterSpec:
 
 def topology(nodes_per_domain: int = 1, **fields: object) -> ClusterTopology:
     """DGX H100 cut to four GPUs a node, so that graphs stay small."""
-    cluster = resolve_cluster(spec(**fields))
+    cluster = resolve_cluster(spec(**fields), SHIPPED)
     shape = {"gpus_per_node": 4, "scale_up_domain": 4 * nodes_per_domain}
     node = cluster.node.model_copy(update=shape | {"nics_per_node": 4})
     return ClusterTopology(replace(cluster, node=node))
@@ -131,4 +132,4 @@ def test_a_unit_holds_whole_units_of_the_tier_inside() -> None:
     inner = {"name": "rack", "gpus": 16, "oversubscription": 1}
     outer = {"name": "pod", "gpus": 48, "oversubscription": 1, "units": [5, 3]}
     with pytest.raises(ValueError, match="a unit of 5 nodes is not whole groups of 2"):
-        resolve_cluster(spec(tiers=[inner, outer]))
+        resolve_cluster(spec(tiers=[inner, outer]), SHIPPED)

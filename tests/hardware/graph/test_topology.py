@@ -15,6 +15,7 @@ from hardware.graph import placement
 from hardware.graph.fabric import Fabric
 from hardware.graph.placement import Levels, group_view
 from hardware.graph.topology import ClusterTopology, _groups
+from hardware.reading.files import SHIPPED
 
 
 def make(
@@ -26,7 +27,7 @@ def make(
     scale_up: str = "nvlink4",
 ) -> ClusterTopology:
     """A cluster of H100s on some link; tiers are (GPUs, oversubscription)."""
-    its_node = node("dgx-h100").model_copy(
+    its_node = node("dgx-h100", SHIPPED).model_copy(
         update={
             "gpus_per_node": gpus_per_node,
             "scale_up_domain": nodes_per_domain * gpus_per_node,
@@ -42,9 +43,13 @@ def make(
             for i, (g, o) in enumerate(tiers)
         ),
     )
-    gpu, up, nic = catalog_gpu("h100-sxm5-80gb"), link(scale_up), link("ib-ndr")
-    host = link("pcie5-x16")
-    return ClusterTopology(Cluster(spec, its_node, gpu, up, nic, host))
+    gpu, up, nic = (
+        catalog_gpu("h100-sxm5-80gb", SHIPPED),
+        link(scale_up, SHIPPED),
+        link("ib-ndr", SHIPPED),
+    )
+    host = link("pcie5-x16", SHIPPED)
+    return ClusterTopology(Cluster(spec, its_node, gpu, up, nic, host, catalog=SHIPPED))
 
 
 def divisors(n: int) -> list[int]:
@@ -165,7 +170,9 @@ def test_one_rank_per_node_has_one_nic_share() -> None:
 
 
 def test_a_domain_larger_than_a_node_keeps_the_scale_up_rate() -> None:
-    topology = ClusterTopology(resolve_cluster(cluster("gb200-nvl72-64-racks")))
+    topology = ClusterTopology(
+        resolve_cluster(cluster("gb200-nvl72-64-racks", SHIPPED), SHIPPED)
+    )
     view = topology.group(((8, 1),))
     assert (view.intra, view.ring_bandwidth) == (True, 900e9)
     assert topology.group(((16, 8),)).domains == 3
@@ -189,7 +196,9 @@ def test_pairs_across_pods_share_the_uplinks() -> None:
 
 
 def test_llama3_pairs_inside_a_pod_do_not_see_its_oversubscription() -> None:
-    topology = ClusterTopology(resolve_cluster(cluster("llama3-h100-16k")))
+    topology = ClusterTopology(
+        resolve_cluster(cluster("llama3-h100-16k", SHIPPED), SHIPPED)
+    )
     assert topology.point_to_point(8, 16).bandwidth == 50e9
     assert topology.group(((8, 1),)).ring_bandwidth == 450e9
     assert topology.group(((128, 128),)).ring_bandwidth == 50e9

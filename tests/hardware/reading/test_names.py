@@ -10,9 +10,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hardware import catalog
 from hardware.fleets import TierSpec
 from hardware.reading.characters import is_strange
+from hardware.reading.files import SHIPPED
 from hardware.reading.names import (
     LONGEST_LINE,
     LONGEST_NAME,
@@ -109,7 +109,7 @@ def test_a_line_has_an_end() -> None:
 
 def test_what_ships_is_named_by_names() -> None:
     kinds = ("gpus", "links", "nodes", "clusters")
-    every = [name for kind in kinds for name in catalog.names(kind)]
+    every = [name for kind in kinds for name in SHIPPED.names(kind)]
     every += [path.stem for path in (ROOT / "configs").rglob("*.yaml")]
     for path in (ROOT / "configs" / "purchases").glob("*.yaml"):
         candidates = yaml.safe_load(path.read_text())["candidates"]

@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import planner
+from hardware.reading.files import SHIPPED
 from planner.api.given import looked_up
 from planner.cli import app
 from planner.prediction.beside import plain_layouts, with_yours
@@ -48,7 +49,7 @@ def test_the_plain_layout_is_the_simplest_that_fits(answer: planner.Result) -> N
     assert answer.yours.plain is not None
     plain = answer.yours.plain.layout
     assert (plain.tp, plain.pp, plain.cp, plain.dp) == (1, 1, 1, 8)
-    job = looked_up(JOB, None, None)
+    job = looked_up(JOB, None, SHIPPED, None)
     (first, second, *_) = plain_layouts(job.workloads[0])
     assert (first.tp, first.pp, first.recompute) == (1, 1, "none")
     assert (second.tp, second.pp, second.recompute) == (1, 1, "full")
@@ -56,7 +57,7 @@ def test_the_plain_layout_is_the_simplest_that_fits(answer: planner.Result) -> N
 
 def test_a_faster_layout_becomes_the_answer(answer: planner.Result) -> None:
     """Where only slower plans were found, as when time is short."""
-    job = looked_up({**JOB, "layout": GIVEN}, None, None)
+    job = looked_up({**JOB, "layout": GIVEN}, None, SHIPPED, None)
     slow = answer.plans[0].estimate
     late = slow.step_time_s.model_copy(update={"value": 9 * slow.step_time_s.value})
     estimate = slow.model_copy(update={"step_time_s": late})
@@ -75,7 +76,7 @@ def test_a_faster_layout_becomes_the_answer(answer: planner.Result) -> None:
 def test_a_search_that_found_nothing_answers_with_yours(
     answer: planner.Result,
 ) -> None:
-    job = looked_up({**JOB, "layout": GIVEN}, None, None)
+    job = looked_up({**JOB, "layout": GIVEN}, None, SHIPPED, None)
     empty = answer.model_copy(
         update={"plans": (), "status": "unknown", "yours": None, "tie": None}
     )

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from hardware.reading.files import SHIPPED
 from planner.capacity.capacity import training_memory
 from planner.job.loading import as_read, workload_of_one
 from planner.specs.answer.memory import TrainingMemory
@@ -33,8 +34,8 @@ def answer(
     sets = [value for name, value in pairs if name == "--set"]
     layouts = [value for name, value in pairs if name == "--layout"]
     text = layouts[0] if layouts else layout
-    spec = assigned(dict(job), sets, Path(), "a test")
-    workload = workload_of_one(as_read(spec, "a test", Path(), None))
+    spec = assigned(dict(job), sets, Path(), "a test", catalog=SHIPPED)
+    workload = workload_of_one(as_read(spec, "a test", Path(), SHIPPED))
     given = read_layout(text) if text else PartialLayout()
     return training_memory(workload, given)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from hardware.reading.files import SHIPPED
 from planner.capacity.alternatives import METHODS, largest_model, method_answers
 from planner.capacity.capacity import inference_memory, training_memory
 from planner.capacity.leanest import leanest, weigh
@@ -183,7 +184,7 @@ def test_inference_answers_with_its_own_categories() -> None:
             "inference": {"context": 8192, "batch": 4},
         }
     )
-    model, cluster = look_up(given, file="a test", base=Path())
+    model, cluster = look_up(given, file="a test", base=Path(), catalog=SHIPPED)
     assert given.inference is not None
     found = inference_memory(model, cluster, given.inference)
     dumped = found.model_dump(mode="json", by_alias=True)
@@ -209,14 +210,14 @@ def test_what_a_gpu_or_model_cannot_do_is_refused(
     given = JobSpec.model_validate(
         {"model": "llama-3-8b", "cluster": cluster, "inference": asked.model_dump()}
     )
-    model, there = look_up(given, file="a test", base=Path())
+    model, there = look_up(given, file="a test", base=Path(), catalog=SHIPPED)
     with pytest.raises(BadInputError, match=told):
         inference_memory(model, there, asked)
 
 
 def test_a_context_beyond_the_models_positions_is_warned_of() -> None:
     given = spec(model="llama-2-7b")
-    model, cluster = look_up(given, file="a test", base=Path())
+    model, cluster = look_up(given, file="a test", base=Path(), catalog=SHIPPED)
     short, long = (
         inference_memory(model, cluster, InferenceSpec(context=n)).warnings
         for n in (4096, 5000)

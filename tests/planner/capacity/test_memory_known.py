@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hardware import catalog
+from hardware.reading.files import SHIPPED
 from planner.capacity.capacity import inference_memory, training_memory
 from planner.capacity.leanest import leanest
 from planner.cost.pricing import Pricing
@@ -37,7 +38,7 @@ def served(model: str, cluster: str, **fields: object) -> InferenceMemory:
     given = JobSpec.model_validate(
         {"model": model, "cluster": cluster, "inference": asked}
     )
-    found, there = look_up(given, file="a test", base=Path())
+    found, there = look_up(given, file="a test", base=Path(), catalog=SHIPPED)
     assert given.inference is not None
     return inference_memory(found, there, given.inference)
 
@@ -123,8 +124,8 @@ def test_states_that_exceed_the_card_are_oom_in_training(
 @pytest.mark.parametrize("model", SERVED)
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_groups_that_serve_fill_nodes_or_divide_one(model: str, cluster: str) -> None:
-    there = catalog.cluster(cluster)
-    per_node = catalog.node(there.node).gpus_per_node
+    there = catalog.cluster(cluster, SHIPPED)
+    per_node = catalog.node(there.node, SHIPPED).gpus_per_node
     for weights in ("fp32", "bf16", "int4"):
         found = served(model, cluster, weights=weights)
         gpus = found.gpus_needed

@@ -1,18 +1,17 @@
 """The catalog shows everything that is known, with units, marks and sources."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from each import each
 from typer.testing import CliRunner
 
-from hardware.catalog import folder, overlay
+from hardware.reading.files import SHIPPED, folder
 from planner.cli import app
 from planner.report.catalog import KINDS, kind_names
 
-ENTRIES = [(kind, name) for kind in KINDS for name in kind_names(kind)]
+ENTRIES = [(kind, name) for kind in KINDS for name in kind_names(kind, SHIPPED)]
 
 
 def shown(*arguments: str) -> str:
@@ -29,7 +28,7 @@ def test_the_overview_names_everything() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_has_a_row_for_each_of_its_names(kind: str) -> None:
     rows = [line.split()[0] for line in shown(kind).splitlines() if line.strip()]
-    assert [name for name in kind_names(kind) if name not in rows] == []
+    assert [name for name in kind_names(kind, SHIPPED) if name not in rows] == []
 
 
 @pytest.mark.slow
@@ -91,10 +90,9 @@ LINK = "{name: my-link, kind: host, bandwidth: %s, sources: {'*': here}}"
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[Path]:
+def own(tmp_path: Path) -> Path:
     (tmp_path / "links").mkdir()
-    yield tmp_path
-    overlay(None)
+    return tmp_path
 
 
 def test_own_hardware_is_listed_with_ours_for_one_run(own: Path) -> None:
@@ -153,11 +151,6 @@ def test_a_catalog_with_a_wrong_number_fails_its_check(tmp_path: Path) -> None:
     text = (folder("gpus") / "l4.yaml").read_text()
     (tmp_path / "gpus").mkdir()
     (tmp_path / "gpus" / "l4.yaml").write_text(text.replace(": 300 GB/s", ": 350 GB/s"))
-    try:
-        done = CliRunner().invoke(
-            app, ["catalog", "--check", "--hardware", str(tmp_path)]
-        )
-    finally:
-        overlay(None)
+    done = CliRunner().invoke(app, ["catalog", "--check", "--hardware", str(tmp_path)])
     assert done.exit_code == 2
     assert "gpus l4, memory_bandwidth: 350 GB/s" in done.stdout

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from hardware.reading.files import SHIPPED
 from planner.cli.app import app
 from planner.cost.workload import Workload
 from planner.economics.phases import phases_of
@@ -42,7 +43,7 @@ def test_a_plan_looks_up_the_names_of_its_job_once(
 def test_each_phase_is_looked_up_once_and_keeps_the_files(
     looked_up: list[Path],
 ) -> None:
-    job = load(PHASES, ())
+    job = load(PHASES, (), catalog=SHIPPED)
     phases = phases_of(job)
     assert len(looked_up) == 1 + len(phases) == 3
     for phase in phases:
@@ -57,4 +58,4 @@ def test_a_calibration_of_another_gpu_is_said_to_change_nothing(tmp_path: Path) 
         fit = f"{{gpu: {gpu}, stack: megatron-2024, rows: 1, residual: 0}}"
         file.write_text(f"schema: planner/calibration@1\nstacks: [{fit}]\n")
         said = f"{file} has nothing of rtx-a6000; it changes nothing"
-        assert (said in load(JOB, (), file).warnings) is told
+        assert (said in load(JOB, (), SHIPPED, file).warnings) is told

@@ -15,6 +15,7 @@ import pytest
 from purchases import JOB, up_to, written
 from rich.console import Console
 
+from hardware.reading.files import SHIPPED
 from planner.comparison.answer import CandidateAnswer, Comparison, Effort
 from planner.comparison.flow import compare
 from planner.comparison.read import Asking, given_by, sweep_of
@@ -34,7 +35,7 @@ def in_turn(work: Any, tasks: Any) -> Iterator[tuple[int, Any]]:
 def asked(file: Path, **limits: Any) -> Comparison:
     effort = Effort(work=limits.pop("work", 20_000.0), tolerance=0.01)
     return compare(
-        sweep_of([given_by(file)], Asking(effort=effort, **limits)),
+        sweep_of([given_by(file)], Asking(effort=effort, **limits, catalog=SHIPPED)),
         in_turn,
         Store(None),
     )

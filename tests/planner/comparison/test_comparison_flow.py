@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from purchases import JOB, up_to, written
 
+from hardware.reading.files import SHIPPED
 from planner.comparison.answer import Comparison, Effort
 from planner.comparison.candidates.known import Counts
 from planner.comparison.candidates.plan_cache import Planned
@@ -40,6 +41,7 @@ def swept(file: Path, **limits: float) -> Sweep:
         effort=EFFORT,
         budget_usd=limits.get("budget_usd"),
         deadline_s=limits.get("deadline_s"),
+        catalog=SHIPPED,
     )
     return sweep_of([given_by(file)], asking)
 

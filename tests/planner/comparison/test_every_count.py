@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from purchases import JOB, written
 
+from hardware.reading.files import SHIPPED
 from planner.comparison.answer import CandidateAnswer, Effort
 from planner.comparison.candidates.candidate import plan_candidate
 from planner.comparison.candidates.counts import sensible_counts
@@ -49,7 +50,9 @@ class Listed:
         tolerance: float = 0.0,
     ) -> Task:
         effort = Effort(tolerance=tolerance)
-        asking = Asking(effort=effort, deadline_s=deadline_s, budget_usd=budget_usd)
+        asking = Asking(
+            effort=effort, deadline_s=deadline_s, budget_usd=budget_usd, catalog=SHIPPED
+        )
         (task,) = sweep_of([given_by(self.file)], asking).tasks
         return task
 
@@ -206,7 +209,9 @@ def test_counts_that_no_layout_fills_have_no_plan_of_their_own(listed: Listed) -
 def test_too_little_work_is_no_verdict(listed: Listed) -> None:
     """Nothing is called the smallest, or too late, that was not proven to be."""
     deadline = listed.time_s(max(listed.runs)) * 1.01
-    asking = Asking(effort=Effort(work=1.0, tolerance=0.0), deadline_s=deadline)
+    asking = Asking(
+        effort=Effort(work=1.0, tolerance=0.0), deadline_s=deadline, catalog=SHIPPED
+    )
     (task,) = sweep_of([given_by(listed.file)], asking).tasks
     found = plan_candidate(task)
     assert found.status != "too-late"

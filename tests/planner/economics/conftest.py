@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from hardware.reading.files import SHIPPED
 from planner.economics import Stretch
 from planner.job.loading import load
 from planner.prediction.predict import predict
@@ -11,7 +12,7 @@ from planner.prediction.predict import predict
 
 def priced(job: str, *assignments: str) -> Stretch:
     """A job's own layout as a run of one stretch."""
-    its = load(Path(job), assignments)
+    its = load(Path(job), assignments, catalog=SHIPPED)
     (workload,) = its.workloads
     plan = predict(workload, its.spec.layout)
     tokens = workload.training.run_tokens

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from hardware.reading.files import SHIPPED
 from planner.economics import Planned, run_of, stretches_of
 from planner.errors import BadInputError
 from planner.estimate.estimate import estimate
@@ -19,7 +20,7 @@ LAYOUT = read_layout("tp=2,dp=4,micro_batch=1,zero_stage=1,recompute=full")
 
 
 def planned(*assignments: str, layout: PartialLayout = LAYOUT) -> Planned:
-    job = load(JOB, assignments)
+    job = load(JOB, assignments, catalog=SHIPPED)
     (workload,) = job.workloads
     assert job.spec.training is not None
     return Planned("", workload, predict(workload, layout), job.spec.training)

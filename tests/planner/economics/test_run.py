@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from hardware.reading.files import SHIPPED
 from hardware.reliability import interruptions
 from planner.economics import Stretch, run_terms, whole_run
 from planner.economics.goodput import (
@@ -31,7 +32,7 @@ def test_the_54_day_window_of_llama_3(llama_405b: Stretch) -> None:
     """419 unexpected interruptions, more than 90 % of the time effective."""
     run = whole_run([llama_405b], run_terms(llama_405b.workload))
     window = 54 * DAY / run.time_to_train_s.value
-    seen = interruptions().named("llama3-405b")
+    seen = interruptions(SHIPPED).named("llama3-405b")
 
     assert run.interruptions.value * window == pytest.approx(419, rel=0.01)
     assert run.effective_share.value > seen.effective_share_above
@@ -43,7 +44,7 @@ def test_rates_of_other_fleets_leave_the_window_within_its_neighbours(
     llama_405b: Stretch,
 ) -> None:
     """The default is no outlier: B200s fail less, RSC's A100s more."""
-    hours = {o.name: o.gpu_hours / 24 for o in interruptions().observations}
+    hours = {o.name: o.gpu_hours / 24 for o in interruptions(SHIPPED).observations}
     assert hours["llama3-405b"] == pytest.approx(2111.5, abs=0.1)
     assert hours["meta-rsc-1"] < hours["llama3-405b"] < hours["lablup-b200-504"]
     worst = economics(failures=f"{hours['meta-rsc-1']} GPU-d")

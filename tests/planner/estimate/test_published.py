@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.price import price_row
 from planner.evidence.rows.rows import Row, read_rows
 from planner.job.resolve import resolve
@@ -49,7 +50,7 @@ def test_a_published_layout_is_within_8_percent(name: str) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_a_published_row_is_within_8_percent_and_fits(row: Row) -> None:
     """Linears keep their shard of the inputs; whole inputs would take 130 GiB."""
-    outcome = price_row(row)
+    outcome = price_row(row, catalog=SHIPPED)
 
     assert outcome.predicted_step_s == pytest.approx(outcome.measured_step_s, rel=0.08)
     assert outcome.verdict in ("fits", "at-risk")

@@ -7,6 +7,7 @@ import pytest
 from measured_rows import MakeRow
 
 from hardware.calibration import calibration
+from hardware.reading.files import SHIPPED
 from planner.evidence.mapping.architectures import architecture_of
 from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.cases import case_of
@@ -44,16 +45,16 @@ from planner.specs.layouts.layout import Stage
     ],
 )
 def test_free_text_names_a_gpu(text: str, memory: float | None, name: str) -> None:
-    assert gpu_named(text, memory).name == name
+    assert gpu_named(text, memory, catalog=SHIPPED).name == name
 
 
 def test_cards_joined_by_pcie_are_pcie_cards() -> None:
-    assert gpu_named("A100", 80, "PCIe 4.0").name == "a100-pcie-80gb"
+    assert gpu_named("A100", 80, SHIPPED, "PCIe 4.0").name == "a100-pcie-80gb"
 
 
 def test_an_unknown_gpu_is_unsupported(make_row: MakeRow) -> None:
     with pytest.raises(UnsupportedError, match="no GPU 'Abacus'"):
-        case_of(make_row(hardware={"gpu": "Abacus"}))
+        case_of(make_row(hardware={"gpu": "Abacus"}), SHIPPED)
 
 
 def hardware(make_row: MakeRow, **fields: Any) -> Case:
@@ -63,7 +64,8 @@ def hardware(make_row: MakeRow, **fields: Any) -> Case:
             hardware=fields,
             layout={"tp": 1, "dp": gpus, "micro_batch": 1},
             job={"global_batch": 2 * gpus},
-        )
+        ),
+        SHIPPED,
     )
 
 
@@ -102,7 +104,7 @@ def test_stated_hardware_overrules_the_datasheet(make_row: MakeRow) -> None:
     assert gpu.memory_bandwidth == pytest.approx(2.4e12)
     assert gpu.memory_capacity == pytest.approx(81559 * 2**20 * 96 / 80)
     assert cluster.nic_share == pytest.approx(50e9 / 8)
-    own, usual = case.workload.calibration, calibration(gpu.name)
+    own, usual = case.workload.calibration, calibration(gpu.name, SHIPPED)
     assert own.gemm["bf16"].efficiency == pytest.approx(
         usual.gemm["bf16"].efficiency * (500 / 700) ** 0.6
     )
@@ -169,13 +171,15 @@ def test_software_has_a_context_parallelism_of_its_own(
     layout = {"tp": 1, "cp": 2, "dp": 4, "micro_batch": 1, **stated}
     job = {"framework": framework, "global_batch": 4}
     row = make_row(hardware={"gpu": "H100", "gpus": 8}, layout=layout, job=job)
-    assert case_of(row).layout.cp_kind == kind
+    assert case_of(row, SHIPPED).layout.cp_kind == kind
 
 
 def test_an_open_network_is_assumed_and_flagged(make_row: MakeRow) -> None:
     stated = make_row(hardware={"per_gpu_inter_gbps": 400})
-    assert not any("network" in flag for flag in case_of(stated).flags)
-    assert any("network rate assumed" in flag for flag in case_of(make_row()).flags)
+    assert not any("network" in flag for flag in case_of(stated, SHIPPED).flags)
+    assert any(
+        "network rate assumed" in flag for flag in case_of(make_row(), SHIPPED).flags
+    )
 
 
 def test_a_preset_is_taken_where_name_and_shape_agree(make_row: MakeRow) -> None:
@@ -225,7 +229,7 @@ def test_a_fabric_may_be_named_in_words_alone(
 ) -> None:
     hardware = {"inter_node": words, "per_gpu_inter_gbps": 50}
     row = make_row(hardware=hardware, normalised={"fabric": "unknown"})
-    assert case_of(row).workload.topology.cluster.nic.fabric == fabric
+    assert case_of(row, SHIPPED).workload.topology.cluster.nic.fabric == fabric
 
 
 def test_tuned_runs_leave_the_odd_layers_to_the_last_stage(make_row: MakeRow) -> None:
@@ -236,14 +240,14 @@ def test_tuned_runs_leave_the_odd_layers_to_the_last_stage(make_row: MakeRow) ->
         hardware={"gpus": 8},
         job={"framework": "Megatron-Bridge", "framework_version": "26.02"},
     )
-    stages = case_of(row).layout.stages
+    stages = case_of(row, SHIPPED).layout.stages
     assert isinstance(stages, tuple)
     assert [stage.layers for stage in stages] == [4, 4, 4, 1]
 
 
 def test_fine_tuning_of_nemo_packs_and_adapts_qkv(make_row: MakeRow) -> None:
     job = {"framework": "NeMo", "framework_version": "24.07", "task": "lora"}
-    training = case_of(make_row(job=job)).workload.training
+    training = case_of(make_row(job=job), SHIPPED).workload.training
     assert training.lora.modules == ("qkv",)
     assert training.span == 256
 
@@ -251,16 +255,16 @@ def test_fine_tuning_of_nemo_packs_and_adapts_qkv(make_row: MakeRow) -> None:
 def test_adapters_drop_what_a_row_says(make_row: MakeRow) -> None:
     for said, dropped in (({}, 0.0), ({"dropout": 0.1}, 0.1)):
         row = make_row(job={"task": "lora", "lora": {"rank": 16, **said}})
-        assert case_of(row).workload.training.lora.dropout == dropped
+        assert case_of(row, SHIPPED).workload.training.lora.dropout == dropped
 
 
 def test_adapters_by_name(make_row: MakeRow) -> None:
     named = {"rank": 16, "targets": ["qkv", "fc1"]}
     row = make_row(job={"task": "lora", "lora": named})
-    assert case_of(row).workload.training.lora.modules == ("qkv", "fc1")
+    assert case_of(row, SHIPPED).workload.training.lora.modules == ("qkv", "fc1")
     row = make_row(job={"task": "lora", "lora": {"targets": ["qk"]}})
     with pytest.raises(UnsupportedError, match="'qk'; did you mean qkv"):
-        case_of(row)
+        case_of(row, SHIPPED)
 
 
 @pytest.mark.parametrize(
@@ -275,10 +279,11 @@ def test_a_publishers_own_part_is_meant_unless_a_row_says_more(
             source={"title": "a table", "url_or_repo_path": "pytorch/ao docs"},
             hardware=stated,
             job={"framework": "torchtitan"},
-        )
+        ),
+        SHIPPED,
     )
     assert case.workload.gpu.memory_bandwidth == pytest.approx(bandwidth, rel=0.01)
-    own, usual = case.workload.calibration, calibration(case.workload.gpu.name)
+    own, usual = case.workload.calibration, calibration(case.workload.gpu.name, SHIPPED)
     ratio = own.gemm["bf16"].efficiency / usual.gemm["bf16"].efficiency
     assert ratio == pytest.approx(held, abs=0.01)
 
@@ -310,7 +315,7 @@ def test_recomputation_lies_on_the_layers_that_are_said() -> None:
 def test_stages_hold_all_layers(
     make_row: MakeRow, layout: dict[str, Any], counts: tuple[int, ...]
 ) -> None:
-    case = case_of(make_row(layout=layout))
+    case = case_of(make_row(layout=layout), SHIPPED)
     assert isinstance(case.layout.stages, tuple)
     assert tuple(stage.layers for stage in case.layout.stages) == counts
 
@@ -322,7 +327,8 @@ def test_a_head_that_counts_as_a_layer_takes_one(make_row: MakeRow) -> None:
             layout={"tp": 1, "pp": 4, "dp": 4},
             model={"layers": 14},
             normalised=words,
-        )
+        ),
+        SHIPPED,
     )
     assert isinstance(case.layout.stages, tuple)
     assert [stage.layers for stage in case.layout.stages] == [3, 4, 4, 3]
@@ -330,7 +336,7 @@ def test_a_head_that_counts_as_a_layer_takes_one(make_row: MakeRow) -> None:
 
 def test_a_batch_that_does_not_divide_is_unsupported(make_row: MakeRow) -> None:
     with pytest.raises(UnsupportedError, match="does not divide over dp 8"):
-        case_of(make_row(job={"global_batch": 60}))
+        case_of(make_row(job={"global_batch": 60}), SHIPPED)
 
 
 @pytest.mark.parametrize(
@@ -347,13 +353,13 @@ def test_an_optimizer_is_read_with_its_rank(
     make_row: MakeRow, said: str, optimizer: str, rank: int, *, in_backward: bool
 ) -> None:
     row = make_row(job={"optimizer": said}, normalised={"optimizer": {}})
-    training = case_of(row).workload.training
+    training = case_of(row, SHIPPED).workload.training
     assert (training.optimizer, training.projection_rank) == (optimizer, rank)
     assert training.optimizer_in_backward == in_backward
 
 
 def test_an_open_micro_batch_is_the_fastest_that_fits(make_row: MakeRow) -> None:
-    case = case_of(make_row(layout={"micro_batch": None}))
+    case = case_of(make_row(layout={"micro_batch": None}), SHIPPED)
     cut = (case.layout.dp, case.layout.micro_batch, case.layout.grad_accum)
     assert prod(part or 1 for part in cut) == 64
     assert any("fastest that fits" in flag for flag in case.flags)
@@ -361,11 +367,11 @@ def test_an_open_micro_batch_is_the_fastest_that_fits(make_row: MakeRow) -> None
 
 def test_an_open_schedule_of_a_tuned_stack_is_interleaved(make_row: MakeRow) -> None:
     pipeline = {"tp": 1, "pp": 4, "dp": 4, "micro_batch": 1}
-    tuned = case_of(make_row(layout=pipeline, job={"framework": "NeMo 24.07"}))
+    tuned = case_of(make_row(layout=pipeline, job={"framework": "NeMo 24.07"}), SHIPPED)
     assert (tuned.layout.vpp or 1) > 1
     for said in ({"vpp": 1}, {"schedule": "1f1b"}):
         stated = make_row(layout={**pipeline, **said}, job={"framework": "NeMo 24.07"})
-        assert case_of(stated).layout.vpp == 1
+        assert case_of(stated, SHIPPED).layout.vpp == 1
 
 
 def test_fine_tuning_as_the_recipe_has_it(make_row: MakeRow) -> None:
@@ -373,21 +379,21 @@ def test_fine_tuning_as_the_recipe_has_it(make_row: MakeRow) -> None:
     layout = {"tp": 2, "pp": 4, "dp": 2, "micro_batch": 1}
     for task, plain in (("pretrain", False), ("sft", True)):
         job = {"framework": "NeMo 24.07", "task": task, "seq_len": 65536}
-        case = case_of(make_row(layout=layout, job=job))
+        case = case_of(make_row(layout=layout, job=job), SHIPPED)
         assert (case.layout.vpp == 1) is plain
         assert case.workload.framework.profile.tp_overlap is not plain
         assert any("recomputation assumed" in flag for flag in case.flags) is not plain
 
 
 def test_open_recomputation_is_none_where_that_fits(make_row: MakeRow) -> None:
-    case = case_of(make_row())
+    case = case_of(make_row(), SHIPPED)
     assert "recomputation assumed, none" in case.flags
     huge = make_row(layout={"micro_batch": 8}, job={"seq_len": 32768})
-    assert any("of the layers" in flag for flag in case_of(huge).flags)
+    assert any("of the layers" in flag for flag in case_of(huge, SHIPPED).flags)
 
 
 def test_every_sample_row_has_a_case(sample: tuple[Row, ...]) -> None:
     for row in sample:
-        case = case_of(row)
+        case = case_of(row, SHIPPED)
         assert case.workload.gpus == row.hardware.gpus
         assert case.stack == case.workload.framework.profile.name

@@ -3,6 +3,7 @@
 import pytest
 from measured_rows import MakeRow
 
+from hardware.reading.files import SHIPPED
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.mapping.software import stack_rule, table
 from planner.frameworks import FRAMEWORKS
@@ -57,7 +58,7 @@ def test_every_room_is_reached_by_its_own_name_and_release(
     row = make_row(job=job, source={"title": "a table"})
     rule = stack_rule(row, "hopper")
     assert (rule.room, rule.unknown) == (room.name, False)
-    assert case_of(row).workload.framework.name == room.name
+    assert case_of(row, SHIPPED).workload.framework.name == room.name
 
 
 def test_every_rule_leads_to_a_stack_of_a_room() -> None:
@@ -119,14 +120,17 @@ def test_trainers_states_follow_what_shards_them(
 
 
 def test_unknown_software_is_flagged(make_row: MakeRow) -> None:
-    case = case_of(make_row(job={"framework": "Homegrown"}))
+    case = case_of(make_row(job={"framework": "Homegrown"}), SHIPPED)
     assert "unknown framework" in case.flags
 
 
 def test_the_rows_own_settings_overrule_the_stack(make_row: MakeRow) -> None:
     layout = {"overlap_grad_reduce": False, "cuda_graph": "per layer"}
     case = case_of(
-        make_row(job={"flash_attention": False}, layout={**layout, "recompute": "full"})
+        make_row(
+            job={"flash_attention": False}, layout={**layout, "recompute": "full"}
+        ),
+        SHIPPED,
     )
     profile = case.workload.framework.profile
     assert profile.attention_kernel == "unfused"
@@ -143,10 +147,10 @@ def test_submissions_launch_graphs_unasked(
 ) -> None:
     """All configurations of MLPerf 5.0 set them; a row that says none has none."""
     blocks = {"job": {"framework": "NeMo"}, "source": {"title": release}}
-    profile = case_of(make_row(**blocks)).workload.framework.profile
+    profile = case_of(make_row(**blocks), SHIPPED).workload.framework.profile
     assert (profile.name, profile.cuda_graphs) == ("nemo-mlperf", graphs)
     stated = make_row(**blocks, software={"cuda_graphs": "none"})
-    assert case_of(stated).workload.framework.profile.cuda_graphs == "none"
+    assert case_of(stated, SHIPPED).workload.framework.profile.cuda_graphs == "none"
 
 
 def test_what_a_row_says_of_its_experts(make_row: MakeRow) -> None:
@@ -154,7 +158,7 @@ def test_what_a_row_says_of_its_experts(make_row: MakeRow) -> None:
     layout = {"moe_dispatcher": "hybridep", "cuda_graph": "full_iteration"}
     job = {"framework": "Megatron-Bridge", "framework_version": "NeMo container 26.02"}
     row = make_row(model={"moe": moe}, layout=layout, job=job)
-    profile = case_of(row).workload.framework.profile
+    profile = case_of(row, SHIPPED).workload.framework.profile
     assert profile.expert_dispatch == "deduplicated"
     assert profile.cuda_graphs == "dense"
     assert not profile.ep_overlap
@@ -163,7 +167,7 @@ def test_what_a_row_says_of_its_experts(make_row: MakeRow) -> None:
         layout={"cuda_graph": "full_iteration", "moe_dispatcher": "alltoall"},
         job={**job, "framework_version": "NeMo container 26.06"},
     )
-    profile = case_of(later).workload.framework.profile
+    profile = case_of(later, SHIPPED).workload.framework.profile
     assert profile.cuda_graphs == "full"
     assert profile.ep_overlap
 
@@ -182,7 +186,7 @@ def test_dispatch_inside_a_domain_overlaps_where_a_row_says_so(
         },
         software=said,
     )
-    overlaps = case_of(row).workload.framework.profile.ep_overlap
+    overlaps = case_of(row, SHIPPED).workload.framework.profile.ep_overlap
     assert overlaps is bool(said)
 
 
@@ -202,7 +206,8 @@ def test_deepspeed_hides_no_gather_and_keeps_gradients_where_said(
         "offload": "params, grads and optimizer to CPU",
     }
     case = case_of(
-        make_row(job={"framework": "HF Trainer + DeepSpeed ZeRO-3"}, layout=layout)
+        make_row(job={"framework": "HF Trainer + DeepSpeed ZeRO-3"}, layout=layout),
+        SHIPPED,
     )
     assert case.workload.framework.profile.overlap_contention == 1.0
     assert case.layout.offload is not None
@@ -225,7 +230,7 @@ def test_megatron_fuses_its_gate_since_january_2024(
         software={"version": version},
         model=model,
     )
-    assert case_of(row).workload.framework.profile.activation_bytes == each
+    assert case_of(row, SHIPPED).workload.framework.profile.activation_bytes == each
 
 
 @pytest.mark.parametrize(
@@ -244,7 +249,7 @@ def test_the_activation_of_a_dense_model_is_its_mlps(
         model={"moe": moe},
         normalised={"recompute": again},
     )
-    kind = case_of(row).workload.framework.recipe.kind("selective-modules")
+    kind = case_of(row, SHIPPED).workload.framework.recipe.kind("selective-modules")
     activations = ("activation", "expert_activation")
     assert [name for name in activations if not kind.kept(name)] == [dropped]
 
@@ -257,7 +262,7 @@ def test_megatrons_own_fused_loss_holds_a_softmax_more(
 ) -> None:
     """Inductor makes the gradient in a new fp32 buffer beside the softmax."""
     job = {"framework": "Megatron-LM core_v0.14"}
-    case = case_of(make_row(job=job, software={"loss": loss}))
+    case = case_of(make_row(job=job, software={"loss": loss}), SHIPPED)
     assert case.workload.framework.recipe.logits_bytes == logits
 
 
@@ -267,6 +272,6 @@ def test_a_run_that_repeats_itself_sets_cublas_workspaces(
 ) -> None:
     """Two threads with 32 MiB each where a variable says so, else with 8 MiB."""
     job = {"framework": "Megatron-LM (CI)"}
-    case = case_of(make_row(job=job, software={"deterministic": repeats}))
+    case = case_of(make_row(job=job, software={"deterministic": repeats}), SHIPPED)
     recipe = case.workload.framework.recipe
     assert recipe.workspace_mib["ampere"] == mebibytes

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from measured_rows import MakeRow
 
+from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.price import price_row
 from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.cases import case_of
@@ -93,12 +94,12 @@ def test_an_unknown_module_in_prose_is_left_out() -> None:
 
 
 def test_a_superchips_name_has_the_memory_of_its_host() -> None:
-    assert gpu_named("NVIDIA GH200 480GB", None).name == "gh200-96gb"
+    assert gpu_named("NVIDIA GH200 480GB", None, catalog=SHIPPED).name == "gh200-96gb"
 
 
 def slingshot(make_row: MakeRow, gpu: str) -> Case:
     hardware = {"gpu": gpu, "gpus_per_node": 4, "inter_node": "Slingshot-11"}
-    return case_of(make_row(hardware=hardware))
+    return case_of(make_row(hardware=hardware), SHIPPED)
 
 
 def test_slingshot_is_no_faster_than_its_nic(make_row: MakeRow) -> None:
@@ -108,13 +109,15 @@ def test_slingshot_is_no_faster_than_its_nic(make_row: MakeRow) -> None:
 
 def test_ulysses_beyond_the_heads_runs_as_a_ring(make_row: MakeRow) -> None:
     layout = {"tp": 1, "cp": 32, "dp": 1, "cp_comm": "ulysses", "micro_batch": 1}
-    case = case_of(make_row(hardware={"gpus": 32}, layout=layout))
+    case = case_of(make_row(hardware={"gpus": 32}, layout=layout), SHIPPED)
     assert case.layout.cp_kind == "ring"
     assert "ulysses priced as ring: heads do not divide" in case.flags
 
 
 def test_a_vocabulary_may_be_missing(make_row: MakeRow) -> None:
-    assert case_of(make_row(model={"vocab": None})).workload.model.vocab == 32000
+    assert (
+        case_of(make_row(model={"vocab": None}), SHIPPED).workload.model.vocab == 32000
+    )
 
 
 @pytest.mark.parametrize(("precision", "times"), [("tf32", 1.5), ("fp32", 4.0)])
@@ -123,7 +126,9 @@ def test_wide_formats_are_slower(
 ) -> None:
     job = {"framework": "PyTorch DDP", "global_batch": 64}
     half, wide = (
-        price_row(make_row(job={**job, "precision": word})).predicted_step_s
+        price_row(
+            make_row(job={**job, "precision": word}), catalog=SHIPPED
+        ).predicted_step_s
         for word in ("bf16", precision)
     )
     assert half is not None
@@ -137,7 +142,7 @@ def test_a_bare_unit_is_an_unknown_counter() -> None:
 
 
 def test_a_batch_that_nearly_divides_is_rounded(make_row: MakeRow) -> None:
-    case = case_of(make_row(job={"global_batch": 1000}))
+    case = case_of(make_row(job={"global_batch": 1000}), SHIPPED)
     assert (case.layout.grad_accum or 0) * 16 == 992
     assert "batch 992 priced for 1000, which does not divide" in case.flags
 
@@ -147,5 +152,5 @@ def test_a_module_of_two_dies_has_both(
     make_row: MakeRow, memory: float, dies: int
 ) -> None:
     hardware = {"gpu": "MI250X", "gpu_memory_gb": memory}
-    workload = case_of(make_row(hardware=hardware)).workload
+    workload = case_of(make_row(hardware=hardware), SHIPPED).workload
     assert workload.peak_flops == pytest.approx(dies * 191.5e12)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from hardware.reading.files import SHIPPED
 from planner.job.case import Case
 from planner.specs.job import JobSpec
 
@@ -17,7 +18,7 @@ def case(search: dict[str, object], **fields: object) -> Case:
         "training": {"seq_len": 2048, "global_batch": 64, **step},
         "search": search,
     }
-    return Case(JobSpec.model_validate(plain), "a test", Path())
+    return Case(JobSpec.model_validate(plain), "a test", Path(), catalog=SHIPPED)
 
 
 ILLEGAL = {

@@ -11,6 +11,7 @@ from hardware.kernels.attention import (
     attention_words,
     stand_in,
 )
+from hardware.reading.files import SHIPPED
 from planner.cost.attention import attention_time
 from planner.cost.kernels import attention_kernel, priced_kernel
 from planner.cost.pricing import Pricing
@@ -71,7 +72,11 @@ def test_a_word_is_one_kernel_in_every_framework(
 
 
 def test_every_kernel_that_is_named_somewhere_is_a_word() -> None:
-    measured = {c.kernel for gpu in calibrated() for c in calibration(gpu).attention}
+    measured = {
+        c.kernel
+        for gpu in calibrated(SHIPPED)
+        for c in calibration(gpu, SHIPPED).attention
+    }
     assert measured <= {*KERNELS}
     for framework in FRAMEWORKS:
         kernel = framework.profile.attention_kernel
@@ -120,7 +125,7 @@ def test_the_shipped_job_of_405b_has_its_attention_in_every_framework(
     framework: str,
 ) -> None:
     path = Path("llama-3.1-405b-16k-h100")
-    given = load(path, (f"framework={framework}",))
+    given = load(path, (f"framework={framework}",), catalog=SHIPPED)
     assert unwritable(given.workloads[0]) == ()
     refuse_unwritable(given.workloads)
 

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from hardware.calibration import calibration
+from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError
 from planner.job.calibration_file import read_calibration
 from planner.job.resolve import resolve
@@ -35,18 +36,18 @@ def written(folder: Path, content: object) -> Path:
 
 def test_a_job_is_priced_with_what_was_measured(tmp_path: Path) -> None:
     file = {"gpus": {"h100-sxm5-80gb": {"gemm": {"bf16": GEMM}}}}
-    own = read_calibration(written(tmp_path, file))
+    own = read_calibration(written(tmp_path, file), catalog=SHIPPED)
     spec = JobSpec.model_validate(JOB)
     (ours,) = resolve(spec, file="job", base=tmp_path)
     (theirs,) = resolve(spec, file="job", base=tmp_path, calibration=own)
-    assert ours.calibration == calibration("h100-sxm5-80gb")
+    assert ours.calibration == calibration("h100-sxm5-80gb", SHIPPED)
     assert theirs.calibration.gemm["bf16"].efficiency == 0.5
     assert theirs.calibration.attention == ours.calibration.attention
 
 
 def test_a_gpu_that_the_file_lacks_keeps_its_own(tmp_path: Path) -> None:
-    own = read_calibration(written(tmp_path, {"stacks": [FIT]}))
-    b200 = calibration("b200-sxm-180gb")
+    own = read_calibration(written(tmp_path, {"stacks": [FIT]}), catalog=SHIPPED)
+    b200 = calibration("b200-sxm-180gb", SHIPPED)
     assert own.kernels(b200) is b200
     assert own.fit("h100-sxm5-80gb", "megatron", "megatron-2024") == own.stacks[0]
     assert own.fit("h100-sxm5-80gb", "megatron", "megatron-2021") is None
@@ -55,7 +56,7 @@ def test_a_gpu_that_the_file_lacks_keeps_its_own(tmp_path: Path) -> None:
 def test_a_stack_of_one_name_in_two_rooms_is_two_stacks(tmp_path: Path) -> None:
     base = {**FIT, "stack": "hf-trainer"}
     fits = [{**base, "framework": "deepspeed", "rows": 4}, base]
-    own = read_calibration(written(tmp_path, {"stacks": fits}))
+    own = read_calibration(written(tmp_path, {"stacks": fits}), catalog=SHIPPED)
     named = own.fit("h100-sxm5-80gb", "deepspeed", "hf-trainer")
     other = own.fit("h100-sxm5-80gb", "accelerate", "hf-trainer")
     assert (named, other) == own.stacks
@@ -91,6 +92,6 @@ def test_a_wrong_file_is_told_with_its_field(
 ) -> None:
     path = written(tmp_path, content)
     with pytest.raises(BadInputError) as told:
-        read_calibration(path)
+        read_calibration(path, catalog=SHIPPED)
     assert str(told.value).startswith(str(path))
     assert message in str(told.value)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from hardware.reading.files import SHIPPED
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.frameworks import FRAMEWORKS
@@ -157,6 +158,8 @@ def test_a_job_without_a_plan_is_under_a_framework_that_can_run_it() -> None:
         "framework": "any",
         "training": {"seq_len": 2048, "global_batch": 64},
     }
-    its = from_spec(JobSpec.model_validate(fields), file="a test", base=Path())
+    its = from_spec(
+        JobSpec.model_validate(fields), file="a test", base=Path(), catalog=SHIPPED
+    )
     assert its.workloads[0].framework.name == "megatron"
     assert its.workload_of(None).framework.name == "accelerate"

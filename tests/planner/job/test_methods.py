@@ -5,6 +5,7 @@ import re
 import pytest
 
 from hardware import catalog
+from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError
 from planner.job.methods import check_method, frozen_model
 from planner.models import preset
@@ -22,7 +23,7 @@ def lora(*targets: str) -> TrainingSpec:
 
 
 def check(spec: TrainingSpec, model: str = "llama-3.1-8b", gpu: str = GPU) -> None:
-    check_method(spec, preset(model), catalog.gpu(gpu))
+    check_method(spec, preset(model), catalog.gpu(gpu, SHIPPED))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from reworded import reword
 
+from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError
 from planner.frameworks import FRAMEWORKS
 from planner.job.one_line import job_of
@@ -27,7 +28,7 @@ from planner.specs.job import JobSpec
 
 
 def test_adapters_of_a_hub_model_on_one_node() -> None:
-    line = job_of("Qwen/Qwen2.5-7B", "8xh100", method="lora")
+    line = job_of("Qwen/Qwen2.5-7B", "8xh100", method="lora", catalog=SHIPPED)
     spec = JobSpec.model_validate(line.fields)
     assert (spec.model, spec.framework) == ("qwen2.5-7b", "accelerate")
     assert spec.training is not None
@@ -39,7 +40,12 @@ def test_adapters_of_a_hub_model_on_one_node() -> None:
 
 def test_what_is_said_is_not_assumed() -> None:
     line = job_of(
-        "llama-3-8b", "8xh100", seq_len=1024, global_batch=8, framework="megatron"
+        "llama-3-8b",
+        "8xh100",
+        seq_len=1024,
+        global_batch=8,
+        framework="megatron",
+        catalog=SHIPPED,
     )
     assert line.told() == ("1 x dgx-h100", "bf16", "adamw")
     assert line.told(["cluster.nodes=2"]) == ("bf16", "adamw")
@@ -47,7 +53,7 @@ def test_what_is_said_is_not_assumed() -> None:
 
 def test_a_run_of_many_gpus_or_tokens_is_pretraining() -> None:
     """Llama 3: 8,192 tokens a sequence, 16M tokens a step on 16,384 GPUs."""
-    large = job_of("llama-3.1-405b", "16384xh100").fields
+    large = job_of("llama-3.1-405b", "16384xh100", catalog=SHIPPED).fields
     assert large["framework"] == "megatron"
     assert large["training"]["seq_len"] * large["training"]["global_batch"] == 2**24
     assert task_of("full", 8, 1e12).name == "pretraining"
@@ -55,11 +61,16 @@ def test_a_run_of_many_gpus_or_tokens_is_pretraining() -> None:
 
 
 def test_a_sequence_is_no_longer_than_the_model() -> None:
-    assert job_of("gpt2", "8xh100").fields["training"]["seq_len"] == 1024
+    assert (
+        job_of("gpt2", "8xh100", catalog=SHIPPED).fields["training"]["seq_len"] == 1024
+    )
 
 
 def test_a_gpu_without_bf16_trains_in_fp16() -> None:
-    assert job_of("gpt2", "8xv100").fields["training"]["precision"] == "fp16"
+    assert (
+        job_of("gpt2", "8xv100", catalog=SHIPPED).fields["training"]["precision"]
+        == "fp16"
+    )
 
 
 @pytest.mark.parametrize("gpus", [1, 3, 8, 12, 48, 1000, 1013, 16384])
@@ -110,14 +121,14 @@ def test_a_model_of_the_hub_is_asked_for_where_the_hub_answers(
         get_hf_file_metadata=lambda _url, timeout: timeout,
     )
     monkeypatch.setitem(sys.modules, "huggingface_hub", fake)
-    fields = job_of("owner/model", "8xh100").fields
+    fields = job_of("owner/model", "8xh100", catalog=SHIPPED).fields
     assert fields["model"] == "owner/model"
 
 
 def test_a_cluster_may_be_a_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("{name: mine, node: dgx-h100, nodes: 3, gpus_per_node: 2}")
-    fields = job_of("gpt2", str(file)).fields
+    fields = job_of("gpt2", str(file), catalog=SHIPPED).fields
     assert fields["cluster"] == str(file)
     assert fields["training"]["global_batch"] == 66
 
@@ -152,7 +163,7 @@ def test_bad_input_is_refused_with_an_example(
 ) -> None:
     given = {"model": "qwen2.5-7b", "on": "8xh100"} | arguments
     with pytest.raises(BadInputError) as refused:
-        job_of(**given)
+        job_of(**given, catalog=SHIPPED)
     refused.match(message)
 
 
@@ -173,6 +184,7 @@ def test_options_are_read_as_people_write_them() -> None:
         seq_len="8k",
         global_batch="1,024",
         framework="TorchTitan",
+        catalog=SHIPPED,
     )
     training = line.fields["training"]
     assert (line.fields["model"], line.fields["framework"]) == (

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from strategies import small_job
 
+from hardware.reading.files import SHIPPED
 from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.estimate.estimate import estimate
@@ -56,7 +57,7 @@ def job(framework: str, **fields: Any) -> JobSpec:
 def test_a_job_that_a_framework_cannot_run_is_bad_input(
     framework: str, fields: dict[str, Any], field: str
 ) -> None:
-    its = from_spec(job(framework, **fields), "", Path())
+    its = from_spec(job(framework, **fields), "", Path(), catalog=SHIPPED)
     with pytest.raises(BadInputError, match="cannot run this job") as refused:
         variants(its.workloads)
     assert refused.value.field == field
@@ -74,12 +75,14 @@ def test_a_job_that_a_framework_cannot_run_is_bad_input(
 def test_any_considers_only_frameworks_that_can_train_the_job(
     fields: dict[str, Any], able: set[str]
 ) -> None:
-    its = from_spec(job("any", **fields), "", Path())
+    its = from_spec(job("any", **fields), "", Path(), catalog=SHIPPED)
     assert {v.framework.name for v in variants(its.workloads)} == able
 
 
 def test_adapters_have_no_tensor_ranks_under_accelerate() -> None:
-    lora = from_spec(job("accelerate", training={"method": "lora"}), "", Path())
+    lora = from_spec(
+        job("accelerate", training={"method": "lora"}), "", Path(), catalog=SHIPPED
+    )
     workload = Pricing.candidate(lora.workloads[0])
     space = enumerate_space(workload)
     assert set(space.meshes.tp[space.mesh].tolist()) == {1}
@@ -167,7 +170,7 @@ def test_what_is_advised_can_be_planned() -> None:
         cluster="rtx-4090-4",
         training={"seq_len": 4096},
     )
-    case = Case(spec, "job", Path())
+    case = Case(spec, "job", Path(), catalog=SHIPPED)
     told = explain(case, PartialLayout(), time_limit=10.0)
     assert told.relaxations
     for each in told.relaxations:
@@ -181,7 +184,7 @@ def test_fp16_without_shards_is_priced_as_what_trainer_runs() -> None:
 
     def held(**fields: Any) -> float:
         spec = job("accelerate", cluster="rtx-4090-1", **fields)
-        (workload,) = from_spec(spec, "", Path()).workloads
+        (workload,) = from_spec(spec, "", Path(), catalog=SHIPPED).workloads
         layout = complete(workload, PartialLayout(micro_batch=1, recompute="none"))
         return estimate(workload, layout).memory.peak_device_gib.value
 

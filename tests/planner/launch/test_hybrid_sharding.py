@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import planner
 from hardware.catalog import resolve_cluster
 from hardware.fleets import ClusterSpec
+from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError
 from planner.launch.copies import Copies, shard_group
 from planner.launch.importing import UserOverrides, import_spec, read_texts
@@ -42,7 +43,7 @@ def spec_of(name: str, text: str, on: str, *more: str) -> dict[str, object]:
 def layout_of(name: str, text: str, gpus: int) -> dict[str, object]:
     reading = read_texts({name: text}, None, name)
     fields = {"node": "dgx-h100", "nodes": gpus // 8, "name": "some"}
-    cluster = resolve_cluster(ClusterSpec.model_validate(fields))
+    cluster = resolve_cluster(ClusterSpec.model_validate(fields), SHIPPED)
     return dict(reading.layout_on(cluster))
 
 
@@ -220,7 +221,7 @@ def test_groups_times_copies_are_the_ranks_or_there_is_no_group(
     nodes: int, tp: int, pp: int, cp: int, copies: int
 ) -> None:
     fields = {"node": "dgx-h100", "nodes": nodes, "name": "some"}
-    cluster = resolve_cluster(ClusterSpec.model_validate(fields))
+    cluster = resolve_cluster(ClusterSpec.model_validate(fields), SHIPPED)
     layout = {"tp": tp, "pp": pp, "cp": cp}
     able = [
         n for n in range(cp, 8 * nodes + 1, cp) if n * tp * pp * copies == 8 * nodes

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError
 from planner.job.loading import Job, load
 from planner.job.resolve import resolve
@@ -122,7 +123,7 @@ def check(fields: dict[str, Any], folder: Path) -> bool:
     path = folder / "job.yaml"
     path.write_text(yaml.safe_dump(fields))
     try:
-        job = load(path, ())
+        job = load(path, (), catalog=SHIPPED)
         plan = planned(job, folder)
     except BadInputError as error:
         assert error.field, error  # noqa: PT017

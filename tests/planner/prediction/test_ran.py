@@ -11,6 +11,7 @@ from tiers import some
 from typer.testing import CliRunner
 
 import planner
+from hardware.reading.files import SHIPPED
 from planner.api.given import looked_up
 from planner.cli import app
 from planner.errors import BadInputError
@@ -177,7 +178,7 @@ def test_equal_layouts_by_hand() -> None:
 
 
 def test_other_training_blocks_have_no_evidence() -> None:
-    own = with_ran(looked_up(TIGHT, {"layout.ran": True}, None)).workloads[0]
+    own = with_ran(looked_up(TIGHT, {"layout.ran": True}, SHIPPED, None)).workloads[0]
     assert own.uncertainty.ran_within < inf
     assert with_settings(own, {"method": "full"}).uncertainty == own.uncertainty
     assert with_settings(own, {"method": "lora"}).uncertainty.ran_within == inf

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import planner
+from hardware.reading.files import SHIPPED
 from planner.api.given import job_given
 from planner.cli import app
 from planner.errors import BadInputError
@@ -83,7 +84,7 @@ def is_found(job: dict[str, Any], layout: dict[str, Any]) -> bool:
     used = layout["tp"] * layout["cp"] * layout["pp"] * layout["dp"]
     limits = {"space": "full", "gpus": used, **layout}
     try:
-        workloads = job_given(job | {"search": limits}, None, None).workloads
+        workloads = job_given(job | {"search": limits}, None, SHIPPED, None).workloads
         return has_legal(variants([each.unwritten() for each in runnable(workloads)]))
     except BadInputError:
         return False

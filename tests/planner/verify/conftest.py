@@ -13,6 +13,7 @@ from hardware.calibration import calibration
 from hardware.catalog import resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.graph.topology import ClusterTopology
+from hardware.reading.files import SHIPPED
 from planner.cost.memory.buffers import (
     buffer_bytes,
     context_bytes,
@@ -144,13 +145,13 @@ def make_workload(
     its = replace(its, profile=profile, limits=can, recipe=habits, writers=())
     tiers = ({"name": "rack", "gpus": 16, "oversubscription": 3},)
     spec = {"name": "test", "node": node, "nodes": nodes, "tiers": tiers}
-    cluster = resolve_cluster(ClusterSpec.model_validate(spec))
+    cluster = resolve_cluster(ClusterSpec.model_validate(spec), SHIPPED)
     job = Workload(
         model=architecture(model, layers),
         training=TrainingSpec(seq_len=seq_len, global_batch=batch, reference=reference),
         framework=its,
         topology=ClusterTopology(cluster),
-        calibration=calibration(cluster.gpu.name),
+        calibration=calibration(cluster.gpu.name, SHIPPED),
         search=SearchSpec(**search_block),
     )
     return Pricing.candidate(job)

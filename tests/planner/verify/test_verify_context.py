@@ -9,6 +9,7 @@ import pytest
 from hardware.catalog import resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.graph.topology import ClusterTopology
+from hardware.reading.files import SHIPPED
 from planner.cost import meshes as axes
 from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
@@ -41,7 +42,7 @@ def on(workload: Pricing, node: str, nodes: int) -> Pricing:
     """The job on other nodes, in pods whose uplinks are 2:1."""
     tier = {"name": "pod", "gpus": PODS[node], "oversubscription": 2}
     spec = {"name": "test", "node": node, "nodes": nodes, "tiers": (tier,)}
-    cluster = resolve_cluster(ClusterSpec.model_validate(spec))
+    cluster = resolve_cluster(ClusterSpec.model_validate(spec), SHIPPED)
     return replace(workload, topology=ClusterTopology(cluster))
 
 

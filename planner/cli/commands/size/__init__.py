@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from planner.api.flow.limits import MEMORY
-from planner.api.flow.overlay import lay_over
+from planner.api.flow.overlay import catalog_with
 from planner.api.flow.size import Sized, sized
 from planner.cli.guard import guarded
 from planner.cli.options import (
@@ -137,9 +137,11 @@ def size(
     """
     stop = this_run().limited(time_limit, memory_limit)
     check_writable(json=json_to, report=report_to)
-    lay_over(hardware)
+    catalog = catalog_with(hardware)
+    own = None if calibration is None else read_calibration(calibration, catalog)
     ask = asked(
         on,
+        catalog,
         days=days,
         budget=budget,
         serve_tokens=serve_tokens,
@@ -147,7 +149,7 @@ def size(
         framework=framework,
         network=network,
         assignments=assignments or (),
-        calibration=None if calibration is None else read_calibration(calibration),
+        calibration=own,
         measured_in=str(calibration),
     )
     with search_progress() as told:

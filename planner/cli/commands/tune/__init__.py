@@ -8,8 +8,7 @@ import typer
 from rich.text import Text
 
 from planner.api.flow.limits import MEMORY
-from planner.api.flow.overlay import lay_over
-from planner.api.tune.flow import BUDGET, TOP, begun, continued, overlay_of
+from planner.api.tune.flow import BUDGET, TOP, begun, continued
 from planner.cli.guard import guarded
 from planner.cli.options import JsonTo, TimeLimit
 from planner.cli.output import check_new, check_writable, deliver
@@ -123,7 +122,6 @@ def _begun(source: Source, out: Path, top: int, runs: int, stop: Stop) -> Tuning
 
 
 def _continued(folder: Path, top: int | None, runs: int | None, stop: Stop) -> Tuning:
-    lay_over(overlay_of(folder))
     with search_progress() as told:
         return continued(folder, top=top, budget=runs, stop=stop, told=told)
 

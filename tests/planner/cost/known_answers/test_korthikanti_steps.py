@@ -4,6 +4,7 @@ import pytest
 from strategies import framework, topology
 
 from hardware.calibration import calibration
+from hardware.reading.files import SHIPPED
 from planner.cost.workload import Workload
 from planner.frameworks.stacks import with_stack
 from planner.models import preset
@@ -32,7 +33,7 @@ def test_a_step_is_within_seven_percent(name: str, technique: str) -> None:
         TrainingSpec(seq_len=2048, global_batch=batch, precision="fp16"),
         with_stack(framework("megatron"), "megatron-2022"),
         cluster,
-        calibration(cluster.cluster.gpu.name),
+        calibration(cluster.cluster.gpu.name, SHIPPED),
     )
     layout = PartialLayout(
         tp=8,

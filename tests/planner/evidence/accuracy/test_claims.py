@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.claims import Searching, _case, _job, with_claims
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import price_row
@@ -12,7 +13,7 @@ from planner.evidence.rows.rows import Row, read_rows
 from planner.specs.search import SearchSpec
 
 ROWS = Path(__file__).resolve().parents[4] / "benchmarks" / "accuracy" / "rows"
-ALONE = Searching(seconds=20.0, workers=1)
+ALONE = Searching(seconds=20.0, workers=1, catalog=SHIPPED)
 EIGHT = ("titan2412-8b-8g-fsdp", "titan2412-8b-8g-compile-fp8")
 
 
@@ -27,7 +28,7 @@ def claimed() -> tuple[list[Outcome], list[int]]:
     first, second = rows_of("torchtitan", EIGHT)
     rows = [first, second, second]
     told: list[int] = []
-    outcomes = [price_row(row) for row in rows]
+    outcomes = [price_row(row, catalog=SHIPPED) for row in rows]
     answer = with_claims(rows, outcomes, ALONE, lambda _done, total: told.append(total))
     return answer, told
 

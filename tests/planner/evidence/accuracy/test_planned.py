@@ -7,6 +7,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from hardware.reading.files import SHIPPED
 from planner.cli.app import app
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.rows.rows import read_rows
@@ -43,7 +44,7 @@ def test_a_log_beside_a_plan_becomes_a_row(plan: str, log: str, tmp_path: Path) 
     assert done.exit_code == 0, done.output
     (said,) = json.loads(done.stdout)["rows"]
     (row,) = read_rows([tmp_path / "check.row.yaml"]).rows
-    case, found = case_of(row), read_plan(path)
+    case, found = case_of(row, SHIPPED), read_plan(path)
     assert row.job.framework == log
     assert (
         case.layout.model_dump(exclude_none=True).items()

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from measured_rows import MakeRow
 
+from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import invalid_outcome, peak_memory, price_row
 from planner.evidence.mapping.cases import case_of
@@ -16,7 +17,7 @@ from planner.specs.layouts.layout_text import packed_layout
 
 
 def test_every_sample_row_is_priced(sample: tuple[Row, ...]) -> None:
-    outcomes = [price_row(row) for row in sample]
+    outcomes = [price_row(row, catalog=SHIPPED) for row in sample]
     assert [o.reason for o in outcomes if o.status != "ok"] == []
     for row, outcome in zip(sample, outcomes, strict=True):
         assert outcome.predicted_step_s is not None
@@ -48,7 +49,7 @@ def test_errors_are_signed_and_relative() -> None:
 
 
 def test_memory_is_that_of_the_rows_counter_and_rank(make_row: MakeRow) -> None:
-    case = case_of(make_row(layout={"tp": 1, "pp": 4, "dp": 4}))
+    case = case_of(make_row(layout={"tp": 1, "pp": 4, "dp": 4}), SHIPPED)
     estimate = predict(case.workload, case.layout).estimate
     first, last = estimate.memory.stages[0], estimate.memory.stages[-1]
     assert peak_memory(estimate, "allocated", "first") == first.allocated
@@ -63,14 +64,14 @@ def test_memory_is_that_of_the_rows_counter_and_rank(make_row: MakeRow) -> None:
 
 
 def test_an_unpriced_row_says_why_in_one_line(make_row: MakeRow) -> None:
-    outcome = price_row(make_row(hardware={"gpu": "Abacus"}))
+    outcome = price_row(make_row(hardware={"gpu": "Abacus"}), catalog=SHIPPED)
     assert outcome.status == "unsupported"
     assert "Abacus" in outcome.reason
     assert "\n" not in outcome.reason
 
 
 def test_an_illegal_layout_is_unsupported(make_row: MakeRow) -> None:
-    outcome = price_row(make_row(model={"heads": 17, "head_dim": 128}))
+    outcome = price_row(make_row(model={"heads": 17, "head_dim": 128}), catalog=SHIPPED)
     assert outcome.status == "unsupported"
     assert "17 heads" in outcome.reason
 

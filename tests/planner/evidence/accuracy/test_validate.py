@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.validate import validate
@@ -38,7 +39,7 @@ def rows_file(folder: Path, *rows: object, name: str = "rows.yaml") -> Path:
 def priced(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every row takes two seconds."""
 
-    def price_row(row: Row, own: object = None) -> Outcome:
+    def price_row(row: Row, _: object, own: object = None) -> Outcome:
         assert own is None
         return Outcome(
             id=row.id,
@@ -56,7 +57,7 @@ def priced(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_broken_row_leaves_the_others(tmp_path: Path) -> None:
     without = {key: value for key, value in ROW.items() if key != "layout"}
     file = rows_file(tmp_path, ROW, {**without, "id": "broken"}, {**ROW, "id": "two"})
-    answer = validate([file])
+    answer = validate([file], catalog=SHIPPED)
     states = {row.id: row.status for row in answer.rows}
     assert states == {"one": "ok", "two": "ok", "broken": "invalid"}
     (broken,) = [row for row in answer.rows if row.id == "broken"]
@@ -70,7 +71,9 @@ def test_a_broken_row_leaves_the_others(tmp_path: Path) -> None:
 def test_progress_ends_with_all_rows(tmp_path: Path) -> None:
     file = rows_file(tmp_path, *({**ROW, "id": str(i)} for i in range(20)))
     told: list[tuple[int, int]] = []
-    validate([file], progress=lambda done, total: told.append((done, total)))
+    validate(
+        [file], progress=lambda done, total: told.append((done, total)), catalog=SHIPPED
+    )
     assert told == [(8, 20), (16, 20), (20, 20)]
 
 
@@ -79,27 +82,27 @@ def test_files_without_one_good_row_are_refused_with_the_reasons(
 ) -> None:
     file = rows_file(tmp_path, *({"id": f"broken-{i}"} for i in range(7)))
     with pytest.raises(BadInputError) as caught:
-        validate([file])
+        validate([file], catalog=SHIPPED)
     told = str(caught.value)
     assert "no row could be read" in told
     assert f"{file}: broken-0: " in told
     assert "and 2 more" in told
     empty = rows_file(tmp_path, name="empty.yaml")
     with pytest.raises(BadInputError, match="the files hold none"):
-        validate([empty])
+        validate([empty], catalog=SHIPPED)
 
 
 @pytest.mark.slow
 def test_workers_change_nothing(tmp_path: Path) -> None:
     file = rows_file(tmp_path, *({**ROW, "id": str(i)} for i in range(65)))
-    alone = validate([file], workers=1)
-    assert validate([file], workers=2) == alone
+    alone = validate([file], workers=1, catalog=SHIPPED)
+    assert validate([file], workers=2, catalog=SHIPPED) == alone
     assert [row.id for row in alone.rows] == [str(i) for i in range(65)]
 
 
 def test_what_the_user_fitted_moves_the_prediction(tmp_path: Path) -> None:
     file = rows_file(tmp_path, ROW)
-    (plain,) = validate([file]).rows
+    (plain,) = validate([file], catalog=SHIPPED).rows
     assert plain.status == "ok", plain.reason
     fit = StackFit(
         gpu=plain.gpu,
@@ -108,7 +111,9 @@ def test_what_the_user_fitted_moves_the_prediction(tmp_path: Path) -> None:
         rows=3,
         residual=0.01,
     )
-    (moved,) = validate([file], calibration=CalibrationFile(stacks=(fit,))).rows
+    (moved,) = validate(
+        [file], calibration=CalibrationFile(stacks=(fit,)), catalog=SHIPPED
+    ).rows
     before, after = plain.predicted.step_time_s, moved.predicted.step_time_s
     assert before is not None
     assert after is not None

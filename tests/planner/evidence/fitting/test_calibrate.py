@@ -11,6 +11,7 @@ import yaml
 from tiers import some
 from typer.testing import CliRunner
 
+from hardware.reading.files import SHIPPED
 from planner.cli.app import app
 from planner.evidence.fitting.calibrate import Calibrated, calibrate, posterior
 from planner.evidence.fitting.sensitivity import Run
@@ -63,7 +64,7 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     items += small
     file = tmp_path_factory.mktemp("own") / "rows.yaml"
     file.write_text(yaml.safe_dump(items))
-    (runs,) = collect(read_rows([file]).rows).runs.values()
+    (runs,) = collect(read_rows([file]).rows, catalog=SHIPPED).runs.values()
     return runs
 
 
@@ -140,7 +141,7 @@ def test_noise_frees_no_constant(shipped: list[Run]) -> None:
 def test_a_row_of_another_job_is_left_out_by_name(tmp_path: Path) -> None:
     file = tmp_path / "rows.yaml"
     file.write_text(yaml.safe_dump([row("far", 2, 1, 1, 1e4), row("b", 2, 1, 1, 16)]))
-    found = collect(read_rows([file]).rows)
+    found = collect(read_rows([file]).rows, catalog=SHIPPED)
     assert "4 times apart" in found.skipped["far"]
     assert [len(runs) for runs in found.runs.values()] == [1]
 
@@ -154,7 +155,7 @@ def test_a_constant_that_no_row_depends_on_keeps_its_prior() -> None:
 def test_rows_that_contradict_each_other_are_named(tmp_path: Path) -> None:
     file = tmp_path / "rows.yaml"
     file.write_text(yaml.safe_dump([row("a", 2, 1, 1, 10.0), row("b", 2, 1, 1, 16.0)]))
-    (told,) = collect(read_rows([file]).rows).contradictions
+    (told,) = collect(read_rows([file]).rows, catalog=SHIPPED).contradictions
     assert "a (10 s) and b (16 s)" in told
     assert contradictions([]) == []
 
@@ -162,7 +163,7 @@ def test_rows_that_contradict_each_other_are_named(tmp_path: Path) -> None:
 def test_the_file_prices_as_fitted(shipped: list[Run]) -> None:
     runs = under(Deviation(clock=0.85), shipped)
     found = Collected(runs={(GPU, "megatron", STACK): runs})
-    held = file_of(fit_pairs(found))
+    held = file_of(fit_pairs(found, catalog=SHIPPED))
     own = CalibrationFile.model_validate(held.model_dump())
     documented = replace(
         runs[0].workload,
@@ -241,7 +242,7 @@ def test_the_command_writes_what_it_prints(tmp_path: Path) -> None:
     answer = CliRunner().invoke(app, ["calibrate", str(file), "--out", str(out)])
     assert answer.exit_code == 0, answer.output
     assert STACK in answer.stdout
-    (fit,) = read_calibration(out).stacks
+    (fit,) = read_calibration(out, catalog=SHIPPED).stacks
     assert (fit.gpu, fit.stack, fit.rows) == (GPU, STACK, len(items))
 
 

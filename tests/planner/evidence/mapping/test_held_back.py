@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from measured_rows import MakeRow
 
+from hardware.reading.files import SHIPPED
 from planner.cost.workload import Workload
 from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.cases import case_of
@@ -17,7 +18,8 @@ def of(make_row: MakeRow, gpus: int = 1, **fields: Any) -> Case:
             hardware={"gpus": gpus, **fields},
             layout={"tp": 1, "dp": gpus, "micro_batch": 1},
             job={"global_batch": 2 * gpus},
-        )
+        ),
+        SHIPPED,
     )
 
 
@@ -28,16 +30,18 @@ def level(workload: Workload) -> float:
 
 def test_a_power_cap_is_read_from_the_software_too(make_row: MakeRow) -> None:
     """Half of the nominal power: 0.5 ** 0.6 of the rate."""
-    free = case_of(make_row()).workload
+    free = case_of(make_row(), SHIPPED).workload
     cap = {"power_limit_w": free.gpu.tdp / 2}
-    capped = case_of(make_row(software=cap)).workload
+    capped = case_of(make_row(software=cap), SHIPPED).workload
     assert level(capped) / level(free) == pytest.approx(0.5**0.6)
 
 
 def test_a_power_cap_slows_products_and_attention_once(make_row: MakeRow) -> None:
     """The stack's own clock stays: what a machine holds back is the machine's."""
-    free = case_of(make_row()).workload
-    capped = case_of(make_row(software={"power_limit_w": free.gpu.tdp / 2})).workload
+    free = case_of(make_row(), SHIPPED).workload
+    capped = case_of(
+        make_row(software={"power_limit_w": free.gpu.tdp / 2}), SHIPPED
+    ).workload
     assert capped.framework.profile == free.framework.profile
     for one, other in zip(
         capped.calibration.attention, free.calibration.attention, strict=True

@@ -3,6 +3,7 @@
 import pytest
 from measured_rows import MakeRow
 
+from hardware.reading.files import SHIPPED
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.mapping.measurements import Measured
 from planner.models import Architecture
@@ -15,11 +16,13 @@ GPUS = 16
 def measured(make_row: MakeRow, notes: str = "", **fields: object) -> Measured:
     said = {"step_time_s": None, **fields}
     layout = {"recompute": "full"}
-    return case_of(make_row(measured=said, layout=layout, notes=notes)).measured
+    return case_of(
+        make_row(measured=said, layout=layout, notes=notes), SHIPPED
+    ).measured
 
 
 def model(make_row: MakeRow) -> Architecture:
-    return case_of(make_row()).workload.model
+    return case_of(make_row(), SHIPPED).workload.model
 
 
 @pytest.mark.parametrize(

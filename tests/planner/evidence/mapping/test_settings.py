@@ -5,6 +5,7 @@ from typing import get_args
 import pytest
 from measured_rows import MakeRow
 
+from hardware.reading.files import SHIPPED
 from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.mapping.settings import attention, released, words
@@ -15,7 +16,10 @@ from planner.specs.frameworks.profile import Profile
 
 def case(make_row: MakeRow, framework: str = "Megatron-LM", **software: object) -> Case:
     return case_of(
-        make_row(job={"framework": framework}, software={"version": "2024", **software})
+        make_row(
+            job={"framework": framework}, software={"version": "2024", **software}
+        ),
+        SHIPPED,
     )
 
 
@@ -76,7 +80,7 @@ def test_experts_stay_with_the_host_until_their_counts_stay_on_the_device(
         model={"moe": moe},
         software={"version": version, "cuda_graphs": graphs},
     )
-    assert case_of(row).workload.framework.profile.cuda_graphs == part
+    assert case_of(row, SHIPPED).workload.framework.profile.cuda_graphs == part
 
 
 @pytest.mark.parametrize(("routing", "part"), [("padded", "layer"), ("free", "dense")])
@@ -88,7 +92,7 @@ def test_a_graph_of_a_layer_holds_experts_whose_counts_never_vary(
         model={"moe": {"experts": 8, "topk": 2, "expert_ffn": 1024}},
         software={"version": "NeMo 25.09", "cuda_graphs": "layer", "routing": routing},
     )
-    assert case_of(row).workload.framework.profile.cuda_graphs == part
+    assert case_of(row, SHIPPED).workload.framework.profile.cuda_graphs == part
 
 
 def test_gradients_masters_and_moments_are_bytes_of_the_recipe(
@@ -146,7 +150,10 @@ def test_notes_change_nothing(make_row: MakeRow) -> None:
     said = "eager, TP overlap on, forced load balancing, Liger, fp32 weights, autocast"
     for framework in ("Megatron-LM", "torchtitan", "HF Trainer"):
         job = {"framework": framework}
-        plain, told = case_of(make_row(job=job)), case_of(make_row(job=job, notes=said))
+        plain, told = (
+            case_of(make_row(job=job), SHIPPED),
+            case_of(make_row(job=job, notes=said), SHIPPED),
+        )
         assert plain.workload.framework == told.workload.framework
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hardware import catalog
 from hardware.calibration import calibration
+from hardware.reading.files import SHIPPED
 from hardware.specs import Dtype
 from planner.errors import BadInputError
 from planner.evidence.profiling.fit import (
@@ -33,7 +34,7 @@ from planner.evidence.profiling.timings import (
 )
 from planner.job.calibration_file import read_calibration
 
-H200 = catalog.gpu("h200-sxm-141gb")
+H200 = catalog.gpu("h200-sxm-141gb", SHIPPED)
 PEAK, HBM, SMS = H200.peak("bf16"), H200.memory_bandwidth, H200.sm_count
 FRACTIONS = st.floats(0.2, 0.95)
 
@@ -209,8 +210,8 @@ def test_a_machine_is_recovered_through_its_file(tmp_path: Path, sizes) -> None:
     told: list[str] = []
     timings = measure(Known(), sizes, told.append)
     timings = replace(timings, collectives=collectives(8, 360e9, 480e9))
-    own = read_calibration(profiled(tmp_path, timings))
-    its = own.kernels(calibration(H200.name))
+    own = read_calibration(profiled(tmp_path, timings), catalog=SHIPPED)
+    its = own.kernels(calibration(H200.name, SHIPPED))
     for dtype in ("bf16", "fp16", "fp8"):
         product = its.gemm_for(dtype)
         assert product.efficiency == pytest.approx(0.7, abs=1e-4)
@@ -228,8 +229,10 @@ def test_a_machine_is_recovered_through_its_file(tmp_path: Path, sizes) -> None:
 
 
 def test_rates_of_a_curve_are_those_of_the_full_gpu(tmp_path: Path) -> None:
-    own = read_calibration(profiled(tmp_path, measure(Known(), FULL, str)))
-    its = own.kernels(calibration(H200.name))
+    own = read_calibration(
+        profiled(tmp_path, measure(Known(), FULL, str)), catalog=SHIPPED
+    )
+    its = own.kernels(calibration(H200.name, SHIPPED))
     (curve,) = [c for c in its.attention_curves("cudnn9") if c.head_dim == 128]
     assert curve.seq_len == FULL.seq_lens
     assert curve.waves == pytest.approx(16 * 32768 / 128 / SMS, abs=1e-3)
@@ -242,10 +245,12 @@ def test_links_of_a_machine_go_where_its_link_is(tmp_path: Path) -> None:
     timings = replace(
         measure(Known(), QUICK, str), collectives=collectives(4, 25e9, 25e9)
     )
-    own = read_calibration(profiled(tmp_path, timings, link="pcie5-bus"))
-    its = own.kernels(calibration(H200.name))
+    own = read_calibration(
+        profiled(tmp_path, timings, link="pcie5-bus"), catalog=SHIPPED
+    )
+    its = own.kernels(calibration(H200.name, SHIPPED))
     assert its.scale_up_on["pcie5-bus"].ring_bandwidth == pytest.approx(25e9)
-    assert its.scale_up == calibration(H200.name).scale_up
+    assert its.scale_up == calibration(H200.name, SHIPPED).scale_up
 
 
 def test_what_has_no_section_is_a_comment(tmp_path: Path) -> None:
@@ -283,7 +288,7 @@ def test_what_has_no_section_is_a_comment(tmp_path: Path) -> None:
     ],
 )
 def test_a_drivers_name_finds_its_gpu(device: str, gib: float, name: str) -> None:
-    assert catalog_name(device, gib * 2**30) == name
+    assert catalog_name(device, gib * 2**30, catalog=SHIPPED) == name
 
 
 @pytest.mark.parametrize(
@@ -291,4 +296,4 @@ def test_a_drivers_name_finds_its_gpu(device: str, gib: float, name: str) -> Non
 )
 def test_a_gpu_that_is_not_known_is_refused(device: str, gib: float) -> None:
     with pytest.raises(BadInputError, match="--gpu: this GPU is none that we know"):
-        catalog_name(device, gib * 2**30)
+        catalog_name(device, gib * 2**30, catalog=SHIPPED)

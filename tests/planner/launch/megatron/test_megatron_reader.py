@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError
 from planner.frameworks.megatron.launch.reader import read, reads
 from planner.frameworks.megatron.launch.stages import counts_of, stage_layout
@@ -146,7 +147,7 @@ def test_copies_of_the_optimizer_go_by_the_ranks() -> None:
     words = "--use-distributed-optimizer --num-distributed-optimizer-instances 2 "
     alone = read({"train.sh": BASE + words})
     assert alone.unknown == ()
-    cluster = cluster_named("dgx-h100-4-nodes", Path())
+    cluster = cluster_named("dgx-h100-4-nodes", Path(), SHIPPED)
     assert alone.layout_on(cluster)["dp_shard"] == 16
     ranks = "torchrun --nnodes 2 --nproc-per-node=8 pretrain_gpt.py --num-layers 32 "
     told = read({"train.sh": ranks + "--micro-batch-size 1 " + words})

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tiers import some
 
+from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError, UnsupportedPlanError
 from planner.estimate.estimate import estimate
 from planner.job.loading import Job, from_spec
@@ -45,7 +46,7 @@ def job_of(config: dict[str, Any], framework: str, folder: Path) -> Job:
             "framework": framework,
         }
     )
-    return from_spec(spec, str(file), file.parent)
+    return from_spec(spec, str(file), file.parent, catalog=SHIPPED)
 
 
 @cache
@@ -59,7 +60,7 @@ def priced(framework: str) -> Estimate:
             "framework": framework,
         }
     )
-    (workload,) = from_spec(spec, "", Path()).workloads
+    (workload,) = from_spec(spec, "", Path(), catalog=SHIPPED).workloads
     return estimate(workload, complete(workload, PartialLayout(tp=1)))
 
 

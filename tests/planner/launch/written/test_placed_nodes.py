@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from placed_runs import CASE, folder_of, run, with_hosts
 
-from hardware.catalog import gpu, names, resolve_cluster
+from hardware.catalog import gpu, resolve_cluster
 from hardware.fleets import ClusterSpec
+from hardware.reading.files import SHIPPED
 from planner.launch import read_plan
 from planner.launch.placement import placed
 from planner.launch.text.nodes import placement_files, pools_of
@@ -42,7 +43,9 @@ def test_every_rank_is_placed_once_and_on_its_pool(
         {"tp": tp, "cp": cp, "dp": dp, "pp": first, "pools": pools}
     )
     fleet = [{"name": name, "node": NODES[name], "nodes": 9999} for name in order]
-    cluster = resolve_cluster(ClusterSpec.model_validate({"name": "x", "pools": fleet}))
+    cluster = resolve_cluster(
+        ClusterSpec.model_validate({"name": "x", "pools": fleet}), SHIPPED
+    )
     found = placed(cluster, layout)
     ranks = [
         (its, n) for its in found for n in range(its.count) for _ in range(its.gpus)
@@ -150,7 +153,8 @@ def test_the_words_of_nvidia_smi_name_the_gpu_of_the_catalog() -> None:
     text = render("place.sh.j2")
     start = text.index("is_of_kind()")
     function = text[start : text.index("\n}\n", start) + 3]
-    kinds = [name for name in names("gpus") if gpu(name).vendor == "nvidia"]
+    every = [gpu(name, SHIPPED) for name in SHIPPED.names("gpus")]
+    kinds = [its.name for its in every if its.vendor == "nvidia"]
     script = function + "\n".join(
         f'is_of_kind {kind} "{seen.split(", ")[0]}" {seen.split(", ")[1]} && '
         f'echo "{seen}={kind}"'
@@ -163,7 +167,7 @@ def test_the_words_of_nvidia_smi_name_the_gpu_of_the_catalog() -> None:
     pairs = {tuple(line.split("=")) for line in done.stdout.splitlines()}
     assert set(SEEN.items()) <= pairs
     others = {(kind, SEEN[seen]) for seen, kind in pairs if SEEN[seen] != kind}
-    assert all(gpu(a).arch == gpu(b).arch for a, b in others), others
+    assert all(gpu(a, SHIPPED).arch == gpu(b, SHIPPED).arch for a, b in others), others
 
 
 def test_components_of_a_slurm_job_are_the_pools_in_the_order_of_ranks(

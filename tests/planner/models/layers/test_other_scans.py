@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hardware.catalog import gpu
 from hardware.kernels.scans import scan_rate
+from hardware.reading.files import SHIPPED
 from planner.models import ModelConfigError, from_config, preset, read_preset
 from planner.models.layers.blocks import (
     Attention,
@@ -72,7 +73,7 @@ def test_numbers_of_attention_types_read_as_words() -> None:
 
 
 def test_rates_that_no_kernel_was_measured_for_say_so() -> None:
-    chip = gpu("h200-sxm-141gb")
+    chip = gpu("h200-sxm-141gb", SHIPPED)
     assert "borrowed from mamba2" in scan_rate("lightning", chip).source
     assert "derived, not measured" in scan_rate("selective", chip).source
     ratio = scan_rate("lightning", chip).flops / scan_rate("mamba2", chip).flops

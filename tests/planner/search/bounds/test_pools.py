@@ -23,6 +23,7 @@ from hardware.calibration import calibration
 from hardware.catalog import resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.graph.topology import ClusterTopology
+from hardware.reading.files import SHIPPED
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.workload import Pool
@@ -61,7 +62,7 @@ def fleet(a100_nodes: int = 1, join: str | None = None) -> ClusterTopology:
         {"name": "slow", "node": "dgx-a100-80gb", "nodes": a100_nodes},
     ]
     given = {"name": "made", "pools": pools, "join": {"bandwidth": join}}
-    return ClusterTopology(resolve_cluster(ClusterSpec.model_validate(given)))
+    return ClusterTopology(resolve_cluster(ClusterSpec.model_validate(given), SHIPPED))
 
 
 def job(
@@ -79,7 +80,7 @@ def job(
         Pool(
             own.name,
             ClusterTopology(cluster),
-            calibration(cluster.gpu.name),
+            calibration(cluster.gpu.name, SHIPPED),
             base.framework,
             base.uncertainty,
         )

@@ -17,6 +17,7 @@ from hardware.calibration import calibration
 from hardware.catalog import Cluster, resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.graph.topology import ClusterTopology
+from hardware.reading.files import SHIPPED
 from planner.cost.kernels import attention_curve, is_unfused
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Pool
@@ -64,12 +65,12 @@ def cluster(
 ) -> ClusterTopology:
     """Nodes in pods of so many each, behind uplinks of a ratio; some out of service."""
     spec: dict[str, object] = {"name": "test", "node": node, "nodes": nodes}
-    each = resolve_cluster(ClusterSpec.model_validate(spec)).node.gpus_per_node
+    each = resolve_cluster(ClusterSpec.model_validate(spec), SHIPPED).node.gpus_per_node
     tier = {"name": "pod", "gpus": each * max(pods, default=1), "units": pods}
     if pods:
         spec["tiers"] = [tier | {"oversubscription": ratio}]
     spec |= {"partial": True, "out_of_service": dead}
-    return ClusterTopology(resolve_cluster(ClusterSpec.model_validate(spec)))
+    return ClusterTopology(resolve_cluster(ClusterSpec.model_validate(spec), SHIPPED))
 
 
 def clusters(draw: Draw, job: Pricing) -> Pricing:
@@ -85,7 +86,7 @@ def clusters(draw: Draw, job: Pricing) -> Pricing:
     return replace(
         job,
         topology=topology,
-        calibration=calibration(topology.cluster.gpu.name),
+        calibration=calibration(topology.cluster.gpu.name, SHIPPED),
         training=job.training.model_copy(update={"global_batch": batch}),
     )
 
@@ -98,7 +99,7 @@ def fleet(sizes: tuple[tuple[str, int], ...], join: str | None) -> ClusterTopolo
         for at, (node, nodes) in enumerate(sizes)
     ]
     spec = {"name": "test", "pools": pools, "join": {"bandwidth": join}}
-    return ClusterTopology(resolve_cluster(ClusterSpec.model_validate(spec)))
+    return ClusterTopology(resolve_cluster(ClusterSpec.model_validate(spec), SHIPPED))
 
 
 def fleets(draw: Draw, job: Pricing) -> Pricing:
@@ -120,7 +121,7 @@ def fleets(draw: Draw, job: Pricing) -> Pricing:
     return replace(
         job,
         topology=topology,
-        calibration=calibration(topology.cluster.gpu.name),
+        calibration=calibration(topology.cluster.gpu.name, SHIPPED),
         training=job.training.model_copy(update={"global_batch": batch}),
     )
 
@@ -132,7 +133,7 @@ def with_pools(job: Pricing) -> Pricing:
         Pool(
             spec.name,
             ClusterTopology(own),
-            calibration(own.gpu.name),
+            calibration(own.gpu.name, SHIPPED),
             job.framework,
             job.uncertainty,
         )
@@ -157,7 +158,7 @@ def has_kernel(job: Pricing, cluster: Cluster) -> bool:
     its = replace(
         job,
         topology=ClusterTopology(cluster),
-        calibration=calibration(cluster.gpu.name),
+        calibration=calibration(cluster.gpu.name, SHIPPED),
     )
     try:
         return is_unfused(its) or attention_curve(its, head_dim=1) is not None

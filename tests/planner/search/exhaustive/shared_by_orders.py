@@ -12,6 +12,7 @@ from whole_jobs import with_room
 from hardware.catalog import resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.graph.topology import ClusterTopology
+from hardware.reading.files import SHIPPED
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.pipeline.linear import lines_at, path_lines
@@ -45,7 +46,7 @@ def job() -> Pricing:
     spec = ClusterSpec.model_validate({"name": "made", "pools": pools})
     limits = SearchSpec.model_validate(LIMITS | {"recompute": ("none", "full")})
     base = small_job(limits, sequences=8, config={"num_hidden_layers": 5, **WIDE})
-    there = replace(base, topology=ClusterTopology(resolve_cluster(spec)))
+    there = replace(base, topology=ClusterTopology(resolve_cluster(spec, SHIPPED)))
     return with_room(there, TAKEN)
 
 

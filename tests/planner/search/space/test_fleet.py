@@ -10,6 +10,7 @@ from strategies import small_job
 from hardware.catalog import resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.graph.topology import ClusterTopology
+from hardware.reading.files import SHIPPED
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import fill_table
 from planner.planning.optimize import optimize
@@ -24,7 +25,7 @@ def on(limits: dict[str, object], **fields: object) -> Pricing:
     """A tiny job on whole DGX H100 nodes, some of them perhaps gone."""
     workload = small_job(SearchSpec.model_validate(limits), sequences=32)
     spec = ClusterSpec.model_validate({"name": "made", "node": "dgx-h100"} | fields)
-    return replace(workload, topology=ClusterTopology(resolve_cluster(spec)))
+    return replace(workload, topology=ClusterTopology(resolve_cluster(spec, SHIPPED)))
 
 
 def sizes(workload: Pricing) -> set[int]:

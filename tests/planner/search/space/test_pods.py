@@ -9,6 +9,7 @@ from strategies import small_job
 from hardware.catalog import resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.graph.topology import ClusterTopology
+from hardware.reading.files import SHIPPED
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import border_time, price_meshes
 from planner.job.fleets import with_pods
@@ -34,7 +35,7 @@ def on_pods(
         "tiers": [tier | {"units": units}],
     }
     search = SearchSpec.model_validate(LIMITS | limits)
-    cluster = resolve_cluster(ClusterSpec.model_validate(spec))
+    cluster = resolve_cluster(ClusterSpec.model_validate(spec), SHIPPED)
     job = small_job(search, sequences=8, config={"num_hidden_layers": 5})
     return Pricing.candidate(with_pods(replace(job, topology=ClusterTopology(cluster))))
 

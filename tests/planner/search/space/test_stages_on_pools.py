@@ -13,6 +13,7 @@ from hardware.calibration import calibration
 from hardware.catalog import resolve_cluster
 from hardware.fleets import ClusterSpec
 from hardware.graph.topology import ClusterTopology
+from hardware.reading.files import SHIPPED
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Pool
 from planner.planning.optimize import optimize
@@ -37,13 +38,13 @@ def job(*nodes: int, layers: int = 80, **limits: Any) -> Pricing:
         config={"num_hidden_layers": layers},
     )
     spec = ClusterSpec.model_validate({"name": "made", "pools": pools})
-    there = ClusterTopology(resolve_cluster(spec))
+    there = ClusterTopology(resolve_cluster(spec, SHIPPED))
     kinds = zip(there.cluster.spec.pools, there.cluster.pools, strict=True)
     held = tuple(
         Pool(
             its.name,
             ClusterTopology(cluster),
-            calibration(cluster.gpu.name),
+            calibration(cluster.gpu.name, SHIPPED),
             base.framework,
             base.uncertainty,
         )

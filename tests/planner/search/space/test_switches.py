@@ -11,6 +11,7 @@ from every_plan import choices
 from strategies import framework, small_job
 
 from hardware.calibration import calibration
+from hardware.reading.files import SHIPPED
 from planner.cost.pricing import Pricing
 from planner.estimate.estimate import estimate
 from planner.frameworks.stacks import with_stack
@@ -54,7 +55,7 @@ def spread(stack: str = "nemo-2026", **limits: Any) -> Pricing:
         model=from_config(MOE, source="test", name="experts"),
         framework=plain,
         topology=topology,
-        calibration=calibration(topology.cluster.gpu.name),
+        calibration=calibration(topology.cluster.gpu.name, SHIPPED),
         training=job.training.model_copy(update={"global_batch": 8, "seq_len": 1024}),
     )
 

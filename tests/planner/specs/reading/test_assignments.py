@@ -9,6 +9,7 @@ from examples import examples
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
+from hardware.reading.files import SHIPPED
 from planner.api.given import job_given
 from planner.errors import BadInputError
 from planner.specs.job import JobSpec
@@ -82,7 +83,7 @@ def at(fields: dict[str, Any], path: str) -> Any:
 
 
 def read(changes: dict[str, object], line: str | None) -> JobSpec:
-    return job_given(deepcopy(JOB), changes, None, line).spec
+    return job_given(deepcopy(JOB), changes, SHIPPED, None, line).spec
 
 
 @given(st.data(), st.sampled_from(sorted(PLACES)), st.sampled_from([None, LINE]))
