@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from strategies import small_job
 from tiny_models import FAMILIES, models
 
+from hardware.reading.files import SHIPPED
 from planner.api.flow.predict import priced
 from planner.errors import BadInputError
 from planner.estimate.pricing import Priced, price
@@ -120,7 +121,9 @@ def check_all(layout: Priced, estimate: Estimate) -> None:
 
 @each(("name", "layout"), TEN)
 def test_leaves_of_shipped_jobs_add_up(name: str, layout: dict[str, object]) -> None:
-    job = load(JOBS / f"{name}.yaml", [f"layout.{k}={v}" for k, v in layout.items()])
+    job = load(
+        JOBS / f"{name}.yaml", [f"layout.{k}={v}" for k, v in layout.items()], SHIPPED
+    )
     for phase, plan in priced(job).pairs:
         workload = phase.job.workload_of(plan)
         check_all(price(workload, plan.layout), plan.estimate)
@@ -150,7 +153,7 @@ def test_terms_of_any_layout_add_up(
 
 
 def test_compute_of_405b_goes_down_to_the_rate_of_one_gemm() -> None:
-    job = load(JOBS / "llama-3.1-405b-16k-h100.yaml", None)
+    job = load(JOBS / "llama-3.1-405b-16k-h100.yaml", None, SHIPPED)
     ((phase, plan),) = priced(job).pairs
     compute = terms_of(price(phase.job.workload_of(plan), plan.layout), "compute")
     assert compute.value == pytest.approx(4.873, abs=5e-4)
@@ -170,7 +173,7 @@ def test_compute_of_405b_goes_down_to_the_rate_of_one_gemm() -> None:
 
 
 def test_constants_set_by_the_job_say_so() -> None:
-    job = load(JOBS / "llama-3.1-405b-16k-h100.yaml", ["stack.clock=0.5"])
+    job = load(JOBS / "llama-3.1-405b-16k-h100.yaml", ["stack.clock=0.5"], SHIPPED)
     ((phase, plan),) = priced(job).pairs
     compute = terms_of(price(phase.job.workload_of(plan), plan.layout), "compute")
     (said,) = compute.stack.values()
@@ -180,7 +183,7 @@ def test_constants_set_by_the_job_say_so() -> None:
 
 
 def test_activations_are_those_in_flight_of_each_stage() -> None:
-    job = load(JOBS / "llama-3.1-405b-16k-h100.yaml", None)
+    job = load(JOBS / "llama-3.1-405b-16k-h100.yaml", None, SHIPPED)
     ((phase, plan),) = priced(job).pairs
     term = terms_of(price(phase.job.workload_of(plan), plan.layout), "activations")
     assert len(term.parts) == 8
@@ -189,7 +192,7 @@ def test_activations_are_those_in_flight_of_each_stage() -> None:
 
 @each("name", ("step_tme", "comput", ""))
 def test_an_unknown_number_is_refused_with_the_nearest(name: str) -> None:
-    job = load(JOBS / "llama-3.1-405b-16k-h100.yaml", None)
+    job = load(JOBS / "llama-3.1-405b-16k-h100.yaml", None, SHIPPED)
     ((phase, plan),) = priced(job).pairs
     with pytest.raises(BadInputError, match="no number") as refused:
         terms_of(price(phase.job.workload_of(plan), plan.layout), name)
