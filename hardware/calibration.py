@@ -189,13 +189,6 @@ class GpuCalibration(BaseModel):
     def gemm_for(self, dtype: str, *, grouped: bool = False) -> GemmCalibration:
         """Constants of a matrix product in a number format.
 
-        Args:
-            dtype: Number format. [-]
-            grouped: Per-expert products of a mixture of experts. [-]
-
-        Returns:
-            The constants. [-]
-
         Raises:
             UnknownNameError: Not calibrated here; lists the formats that are.
         """
@@ -216,9 +209,6 @@ class GpuCalibration(BaseModel):
         Args:
             kernel: A word of `calibration/attention.yaml`. [-]
             causal: True for a causal mask. [-]
-
-        Returns:
-            The curves. [-]
 
         Raises:
             UnknownNameError: No curve of that kernel; lists the kernels there are.
@@ -244,24 +234,13 @@ class _Scale(BaseModel):
 
 
 def calibrated(catalog: Catalog) -> tuple[str, ...]:
-    """GPUs that have a calibration file, sorted.
-
-    Args:
-        catalog: Files of facts. [-]
-
-    Returns:
-        Names. [-]
-    """
+    """GPUs that have a calibration file, sorted."""
     return tuple(n for n in catalog.names(_FOLDER) if n not in _NOT_GPUS)
 
 
 @remembered
 def calibration(gpu_name: str, catalog: Catalog) -> GpuCalibration:
     """Calibration of a GPU.
-
-    Args:
-        gpu_name: Name in the catalog. [-]
-        catalog: Files of facts. [-]
 
     Returns:
         The calibration, with sections of the base filled in. [-]
@@ -320,15 +299,7 @@ def _scaled(base: GpuCalibration, scale: _Scale) -> GpuCalibration:
 def scaled_attention(
     curves: Iterable[AttentionCurve], factor: float
 ) -> tuple[AttentionCurve, ...]:
-    """Curves of attention with every rate multiplied.
-
-    Args:
-        curves: The curves. [-]
-        factor: Rate over the rate of the curves. [1]
-
-    Returns:
-        As many curves. [-]
-    """
+    """Curves of attention with every rate multiplied."""
     return tuple(
         curve.model_copy(
             update={
@@ -341,18 +312,7 @@ def scaled_attention(
 
 
 def check_file(name: str, catalog: Catalog) -> object:
-    """Entry of one file of the folder; only GPUs and networks can be laid over.
-
-    Args:
-        name: Stem of the file's name. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        The entry. [-]
-
-    Raises:
-        CatalogError: The file is wrong, or is of constants that are not replaced.
-    """
+    """Entry of one file of the folder; only GPUs and networks can be laid over."""
     owners = {
         "attention": "attention's",
         "host": "the host's",

@@ -66,13 +66,6 @@ class Cluster:
 def gpu(name: str, catalog: Catalog) -> GpuSpec:
     """A GPU of the catalog.
 
-    Args:
-        name: For example `h100-sxm5-80gb`. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        Datasheet of the GPU. [-]
-
     Raises:
         UnknownNameError: No such GPU.
         CatalogError: The file is wrong, or contradicts the file of a link.
@@ -90,18 +83,7 @@ def gpu(name: str, catalog: Catalog) -> GpuSpec:
 
 @remembered
 def link(name: str, catalog: Catalog) -> LinkSpec:
-    """A link of the catalog.
-
-    Args:
-        name: For example `nvlink4`, `ib-ndr`. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        Datasheet of the link. [-]
-
-    Raises:
-        UnknownNameError: No such link.
-    """
+    """A link of the catalog."""
     return catalog.lookup("links", name, LinkSpec)
 
 
@@ -124,13 +106,6 @@ def _of_provider(name: str, catalog: Catalog) -> str:
 @remembered
 def node(name: str, catalog: Catalog) -> NodeSpec:
     """A node of the catalog.
-
-    Args:
-        name: For example `dgx-h100`, or `p5.48xlarge` as its provider says. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        Datasheet of the node. [-]
 
     Raises:
         UnknownNameError: No such node.
@@ -198,14 +173,7 @@ def _contradiction(
 
 
 def larger_machines(its: Cluster) -> tuple[NodeSpec, ...]:
-    """Usual nodes of a cluster's GPU that alone have more GPUs than the cluster.
-
-    Args:
-        its: The cluster. [-]
-
-    Returns:
-        Nodes, the smallest first. [-]
-    """
+    """Usual nodes of a cluster's GPU that alone have more GPUs than the cluster."""
     usual = [node(name, its.catalog) for name in its.gpu.usual_nodes]
     larger = (one for one in usual if one.gpus_per_node > its.gpus)
     return tuple(sorted(larger, key=lambda one: one.gpus_per_node))
@@ -214,13 +182,6 @@ def larger_machines(its: Cluster) -> tuple[NodeSpec, ...]:
 @remembered
 def cluster(name: str, catalog: Catalog) -> ClusterSpec:
     """A cluster of the catalog.
-
-    Args:
-        name: For example `llama3-h100-16k`. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        Nodes and tiers of the cluster, names not yet resolved. [-]
 
     Raises:
         UnknownNameError: No such cluster.
@@ -241,13 +202,6 @@ def cluster(name: str, catalog: Catalog) -> ClusterSpec:
 
 def resolve_cluster(spec: ClusterSpec, catalog: Catalog) -> Cluster:
     """A cluster spec with its node, GPU and links looked up.
-
-    Args:
-        spec: From the catalog, a user's file, or made by hand. [-]
-        catalog: Files of facts; the cluster keeps it. [-]
-
-    Returns:
-        The cluster. [-]
 
     Raises:
         UnknownNameError: A name that the catalog does not have.

@@ -41,9 +41,6 @@ class BlockFormat(Measured):
 
         ``b + s / B``, or ``b + (s_2 + s / B_2) / B`` where scales are quantised too.
 
-        Args:
-            nested: Scales are quantised themselves, where the format can. [-]
-
         Returns:
             Memory. [B]
 
@@ -67,18 +64,7 @@ class _FormatsFile(BaseModel):
 
 
 def block_format(use: FormatUse, name: str) -> BlockFormat:
-    """A block-wise format by use and name.
-
-    Args:
-        use: `weights` of a frozen base, or `moments` of an optimizer. [-]
-        name: Name of the format. [text]
-
-    Returns:
-        Bytes of the format and the GPUs that run it. [-]
-
-    Raises:
-        UnknownNameError: No such format; lists the known formats.
-    """
+    """A block-wise format by use and name."""
     known = _file().weights if use == "weights" else _file().moments
     if name not in known:
         raise UnknownNameError(f"no format {name!r}; known are {', '.join(known)}")

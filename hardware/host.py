@@ -80,12 +80,6 @@ class _HostFile(BaseModel):
 def host(link: str) -> HostCalibration:
     """Bandwidths between a GPU and its host over a kind of link.
 
-    Args:
-        link: Name of the host link, as in a GPU's data sheet. [text]
-
-    Returns:
-        The GPU's share of the host. [-]
-
     Raises:
         UnknownNameError: No such link; lists the known links.
     """
@@ -96,28 +90,17 @@ def host(link: str) -> HostCalibration:
 
 
 def nvme() -> NvmeCalibration:
-    """Rates of one local NVMe drive.
-
-    Returns:
-        Rates of reads and writes. [-]
-    """
+    """Rates of one local NVMe drive."""
     return _file().nvme
 
 
 def staging() -> StagingBuffers:
-    """Pinned buffers of a rank whose states lie on NVMe.
-
-    Returns:
-        Numbers and sizes of the buffers. [-]
-    """
+    """Pinned buffers of a rank whose states lie on NVMe."""
     return _file().staging
 
 
 def launch_time(link: str) -> float:
     """Time of a host to launch kernels over that of DGX H100's.
-
-    Args:
-        link: Name of the host link, as in a GPU's data sheet. [text]
 
     Returns:
         The ratio; 1 for hosts that nobody measured. [1]

@@ -144,9 +144,5 @@ class NcclConstants(_Constants):
 
 @cache
 def nccl() -> NcclConstants:
-    """NCCL's tuning constants.
-
-    Returns:
-        The constants. [-]
-    """
+    """NCCL's tuning constants."""
     return read(files("hardware") / "calibration" / "nccl.yaml", NcclConstants)

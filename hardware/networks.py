@@ -38,12 +38,6 @@ class _NetworkFile(BaseModel):
 def networks(catalog: Catalog) -> Mapping[str, NetworkCalibration]:
     """Calibrations of all kinds of fabric.
 
-    Args:
-        catalog: Files of facts. [-]
-
-    Returns:
-        Fabric kind to its calibration. [-]
-
     Raises:
         CatalogError: The file is wrong; names the field.
     """
@@ -59,9 +53,6 @@ def network(kind: str | None, catalog: Catalog) -> NetworkCalibration:
         kind: `infiniband`, `roce`, `efa` or another of `hardware.specs`; None, for a
             link without a fabric, is refused. [-]
         catalog: Files of facts. [-]
-
-    Returns:
-        Calibration of the fabric. [-]
 
     Raises:
         UnknownNameError: No such kind; lists the known kinds.

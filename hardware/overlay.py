@@ -33,12 +33,6 @@ def laid_over(path: Path) -> Catalog:
     Every file in the folder is read at once, and so are our files that may refer to
     it.
 
-    Args:
-        path: Folder with subfolders of the kinds. [-]
-
-    Returns:
-        The catalog. [-]
-
     Raises:
         CatalogError: No such folder, an unknown subfolder, or a wrong file, or one
             that contradicts another; names file and field.

@@ -94,9 +94,6 @@ class NetworkPrices(_Strict):
     def per_gpu(self, gpus: int) -> float:
         """Price of a cluster's fabric per GPU.
 
-        Args:
-            gpus: GPUs of the cluster. [1]
-
         Returns:
             Price of the smallest tier that fits, else of the last tier. [USD/GPU]
         """
@@ -159,50 +156,18 @@ class Quote(_Strict):
 
 @remembered
 def running(catalog: Catalog) -> Running:
-    """Facts that hold for every GPU, from our own file or the user's.
-
-    Args:
-        catalog: Files of facts. [-]
-
-    Returns:
-        Numbers with sources. [-]
-
-    Raises:
-        CatalogError: The file is wrong.
-    """
+    """Facts that hold for every GPU, from our own file or the user's."""
     return catalog.lookup(_FOLDER, _RUNNING, Running)
 
 
 def check_file(name: str, catalog: Catalog) -> object:
-    """Content of one file of the folder.
-
-    Args:
-        name: Stem of the file's name. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        Facts of all GPUs, or prices of one. [-]
-
-    Raises:
-        CatalogError: The file is wrong.
-    """
+    """Content of one file of the folder."""
     return running(catalog) if name == _RUNNING else gpu_prices(name, catalog)
 
 
 @remembered
 def gpu_prices(gpu_name: str, catalog: Catalog) -> GpuPrices:
-    """Quotes of a GPU; none where the catalog has none.
-
-    Args:
-        gpu_name: Name of a GPU. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        Quotes of the GPU. [-]
-
-    Raises:
-        CatalogError: The file of the GPU is wrong.
-    """
+    """Quotes of a GPU; none where the catalog has none."""
     if gpu_name not in catalog.names(_FOLDER) or gpu_name == _RUNNING:
         return GpuPrices(name=gpu_name)
     return catalog.lookup(_FOLDER, gpu_name, GpuPrices)
@@ -212,10 +177,6 @@ def rental(gpu_name: str, catalog: Catalog) -> Quote | None:
     """Price of an hour of a GPU: the median of the newest year's quotes.
 
     Where the newest year has fewer than `ENOUGH` quotes, older ones join, newest first.
-
-    Args:
-        gpu_name: Name of a GPU. [-]
-        catalog: Files of facts. [-]
 
     Returns:
         The price with its spread, None without a quote. [USD/GPU-h]
@@ -233,12 +194,6 @@ def purchase(
     ::
 
         median(server / GPUs of a node  or  card * server_over_gpu) + fabric
-
-    Args:
-        gpu_name: Name of a GPU. [-]
-        catalog: Files of facts. [-]
-        gpus: GPUs of the cluster, for its fabric. [1]
-        gpus_per_node: GPUs of a server. [1]
 
     Returns:
         The price with its spread, None without a quote. [USD/GPU]

@@ -82,17 +82,7 @@ class Interruptions(_Strict):
         return self
 
     def named(self, name: str) -> Observation:
-        """One observation.
-
-        Args:
-            name: Name of the observation. [-]
-
-        Returns:
-            The observation. [-]
-
-        Raises:
-            ValueError: There is no observation of this name.
-        """
+        """One observation."""
         for observation in self.observations:
             if observation.name == name:
                 return observation
@@ -118,48 +108,17 @@ class Checkpoints(_Strict):
 
 @remembered
 def interruptions(catalog: Catalog) -> Interruptions:
-    """Observed interruptions.
-
-    Args:
-        catalog: Files of facts. [-]
-
-    Returns:
-        Observations of our own file or the user's. [-]
-
-    Raises:
-        CatalogError: The file is wrong.
-    """
+    """Observed interruptions."""
     return catalog.lookup(_FOLDER, "interruptions", Interruptions)
 
 
 @remembered
 def checkpoints(catalog: Catalog) -> Checkpoints:
-    """Times and rates of checkpoints and restarts.
-
-    Args:
-        catalog: Files of facts. [-]
-
-    Returns:
-        Facts of our own file or the user's. [-]
-
-    Raises:
-        CatalogError: The file is wrong.
-    """
+    """Times and rates of checkpoints and restarts."""
     return catalog.lookup(_FOLDER, "checkpoints", Checkpoints)
 
 
 def check_file(name: str, catalog: Catalog) -> object:
-    """Content of one of the two files.
-
-    Args:
-        name: Stem of the file's name. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        The facts. [-]
-
-    Raises:
-        CatalogError: The file is wrong.
-    """
+    """Content of one of the two files."""
     reader = interruptions if name == "interruptions" else checkpoints
     return reader(catalog)

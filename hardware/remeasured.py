@@ -21,14 +21,6 @@ def remeasured(
     its like and leaves the others. Any other section replaces the whole old section.
     A section of which every entry is measured anew is no longer `transferred`.
 
-    Args:
-        its: Known calibration of the GPU. [-]
-        sections: Section to its content, as in a calibration file. [-]
-        where: Start of an error message: file and block. [-]
-
-    Returns:
-        The merged calibration. [-]
-
     Raises:
         CatalogError: No such section, or one is wrong; names the field.
     """

@@ -59,15 +59,7 @@ class ScaleUpCalibration(Measured):
 
 
 def scaled_links(base: ScaleUpCalibration, factor: float) -> ScaleUpCalibration:
-    """Bandwidths scaled at equal latencies: B'(S) = f B(S / f), so t'(S) = t(S / f).
-
-    Args:
-        base: Bandwidths of a relative. [-]
-        factor: f, new rates over old rates. [1]
-
-    Returns:
-        Messages and bandwidths times the factor. [-]
-    """
+    """Bandwidths scaled at equal latencies: B'(S) = f B(S / f), so t'(S) = t(S / f)."""
 
     def scaled(curve: Curve) -> Curve:
         return tuple((size * factor, rate * factor) for size, rate in curve)

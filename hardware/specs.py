@@ -185,14 +185,8 @@ class GpuSpec(_FullySourced):
     def peak(self, dtype: Dtype) -> float:
         """Dense peak rate of a number format.
 
-        Args:
-            dtype: Number format. [-]
-
         Returns:
             The datasheet rate. [FLOP/s]
-
-        Raises:
-            ValueError: This GPU has no units for the format.
         """
         value: float | None = getattr(self, f"peak_{dtype}", None)
         if value is None:

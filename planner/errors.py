@@ -67,14 +67,7 @@ def install(extra: str) -> str:
 
 
 def short(value: object) -> str:
-    """A value as Python writes it, cut to the characters that help to find it.
-
-    Args:
-        value: Any value. [-]
-
-    Returns:
-        Start of the text. [text]
-    """
+    """A value as Python writes it, cut to the characters that help to find it."""
     return _cut(repr(value), LONGEST_VALUE)
 
 
@@ -101,15 +94,7 @@ class UnsupportedPlanError(PlannerError):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Name the closest known names, or all of them when few and none is close.
-
-    Args:
-        name: Name that the user wrote. [text]
-        known: The names that exist. [text]
-
-    Returns:
-        A half sentence to end a message with. [text]
-    """
+    """Name the closest known names, or all of them when few and none is close."""
     names = sorted(known)
     close = alike(name, names, 0.5)
     if close:

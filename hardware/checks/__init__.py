@@ -12,9 +12,6 @@ __all__ = ["Finding", "Standing", "findings", "standings"]
 def findings(catalog: Catalog) -> tuple[Finding, ...]:
     """Everything of a catalog that breaks a rule of physics or of a family.
 
-    Args:
-        catalog: Files of facts. [-]
-
     Returns:
         GPUs, then links, then prices; those with a reason among them. [-]
     """

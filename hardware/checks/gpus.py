@@ -32,9 +32,6 @@ TWINS = ("peak_tf32", "peak_fp32", "peak_fp8")
 def gpu_findings(catalog: Catalog) -> Iterator[Finding]:
     """GPUs whose numbers contradict each other or their family.
 
-    Args:
-        catalog: Files of facts. [-]
-
     Yields:
         One finding for each broken rule; the file's `deviates` gives reasons.
     """
@@ -53,9 +50,6 @@ def gpu_findings(catalog: Catalog) -> Iterator[Finding]:
 
 def tensor_peak(its: GpuSpec) -> float:
     """Dense peak of 16-bit products.
-
-    Args:
-        its: Datasheet of a GPU. [-]
 
     Returns:
         That of bf16, or of fp16 where there is no bf16. [FLOP/s]

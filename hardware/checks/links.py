@@ -17,14 +17,7 @@ ROUNDED = 0.005
 
 
 def link_findings(catalog: Catalog) -> Iterator[Finding]:
-    """Links whose rate is not a whole number of their generation's.
-
-    Args:
-        catalog: Files of facts. [-]
-
-    Yields:
-        One finding for each link.
-    """
+    """Links whose rate is not a whole number of their generation's."""
     for name in catalog.names("links"):
         its = link(name, catalog)
         generation = name.split("-")[0]

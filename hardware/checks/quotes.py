@@ -11,14 +11,7 @@ FAR = 5.0
 
 
 def standings(catalog: Catalog) -> tuple[Standing, ...]:
-    """Quotes behind the hourly price of every GPU.
-
-    Args:
-        catalog: Files of facts. [-]
-
-    Returns:
-        One for each GPU, by name. [-]
-    """
+    """Quotes behind the hourly price of every GPU."""
     names = catalog.names("gpus")
     every = [quote for name in names for quote in gpu_prices(name, catalog).rental]
     newest = max((quote.date for quote in every), default="")
@@ -46,14 +39,7 @@ def _standing(found: Quote | None, name: str, year: str) -> Standing:
 
 
 def quote_findings(catalog: Catalog) -> Iterator[Finding]:
-    """Prices with a quote far from the median.
-
-    Args:
-        catalog: Files of facts. [-]
-
-    Yields:
-        One finding for each GPU.
-    """
+    """Prices with a quote far from the median."""
     for one in standings(catalog):
         if one.usd and not one.usd / FAR <= one.low <= one.high <= one.usd * FAR:
             words = (

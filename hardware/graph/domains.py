@@ -17,13 +17,6 @@ def domain_calibration(cluster: Cluster, its: GpuCalibration) -> ScaleUpCalibrat
     A smaller group reaches these bandwidths times `GroupView.scale_up_bandwidth` over
     `Fabric.full_bandwidth`, which is 1 below a switch. In-switch reduction is left
     out where no switch is. Left out: that a bus and a mesh have other latencies.
-
-    Args:
-        cluster: The cluster. [-]
-        its: Calibration of the cluster's GPU. [-]
-
-    Returns:
-        The calibration on the node's link. [-]
     """
     node_link = cluster.scale_up
     measured = its.scale_up_on.get(node_link.name)

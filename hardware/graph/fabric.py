@@ -59,9 +59,6 @@ class Fabric:
     def peer_link(self, *, together: bool) -> float:
         """Rate of the link between two GPUs of a domain.
 
-        Args:
-            together: Both sit in one module. [-]
-
         Returns:
             The rate; that of a GPU's link where a switch or a bus joins them. [B/s]
         """
@@ -83,9 +80,6 @@ class Fabric:
         Args:
             level: 0 for the domains, i + 1 for tier i. [1]
             ranks: Any ranks. [1]
-
-        Returns:
-            Indices of units. [1], shape of the ranks
         """
         if not self.listed(level):
             return ranks // self.size(level)
@@ -108,15 +102,7 @@ class Fabric:
 
 
 def fabric_of(cluster: Cluster, gpus: int | None = None) -> Fabric:
-    """The fabric that the first GPUs in service of a cluster see.
-
-    Args:
-        cluster: Resolved cluster. [-]
-        gpus: GPUs that hold ranks, all in service by default; the rest is idle. [1]
-
-    Returns:
-        Fabric of the cluster. [-]
-    """
+    """The fabric that the first GPUs in service of a cluster see."""
     link, domain = cluster.scale_up, cluster.node.scale_up_domain
     used = cluster.gpus if gpus is None else gpus
     return Fabric(
@@ -152,10 +138,6 @@ def _uneven(cluster: Cluster, used: int) -> tuple[tuple[int, ...], ...]:
 
 def is_even(ranks: Sequence[int], size: int) -> bool:
     """Tell if all units but the last are whole.
-
-    Args:
-        ranks: Ranks of each unit. [1]
-        size: GPUs of a whole unit. [1]
 
     Returns:
         True where rank // size is the unit.

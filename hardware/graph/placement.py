@@ -86,10 +86,6 @@ def check_levels(gpus: int, levels: Levels) -> None:
     s_1 n_1 divides s_2, s_2 n_2 divides s_3, ...; the block is the last stride times
     the last size.
 
-    Args:
-        gpus: GPUs of the cluster. [1]
-        levels: (size, stride) pairs, innermost first. [1]
-
     Raises:
         ValueError: The levels do not nest, or the block does not divide the GPUs.
     """
@@ -120,13 +116,6 @@ def group_view(fabric: Fabric, levels: Levels) -> GroupView:
 
     with u ranks of a group per domain and w_i per unit of tier i. Left out: latency,
     protocol efficiency, NICs that a node shares unevenly, path collisions.
-
-    Args:
-        fabric: Fabric that the ranks sit in. [-]
-        levels: (size, stride) pairs, innermost first. [1]
-
-    Returns:
-        The view. [-]
 
     Raises:
         ValueError: The levels do not nest, or do not tile the cluster.
@@ -321,14 +310,6 @@ def point_to_point_view(fabric: Fabric, stride: int, size: int) -> PointToPointV
 
     In a mesh scale-up is the one link of the pair. The last rank of a group does
     not send to the first.
-
-    Args:
-        fabric: Fabric that the ranks sit in. [-]
-        stride: Distance of neighbours. [1]
-        size: Ranks of a group. [1]
-
-    Returns:
-        The view; a group of one has the rate of a full domain. [-]
 
     Raises:
         ValueError: The groups do not tile the cluster.

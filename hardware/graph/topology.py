@@ -77,17 +77,7 @@ class ClusterTopology:
         return self.fabric.gpus
 
     def using(self, gpus: int) -> "ClusterTopology":
-        """Topology of the cluster with ranks on its first GPUs in service alone.
-
-        Args:
-            gpus: GPUs that hold ranks; the rest is idle. [1]
-
-        Returns:
-            The topology that those ranks see, made once. [-]
-
-        Raises:
-            ValueError: More GPUs than are in service.
-        """
+        """Topology of the cluster with ranks on its first GPUs in service alone."""
         if gpus > self.cluster.gpus:
             raise ValueError(
                 f"{gpus} ranks on {self.cluster.gpus} GPUs in service of "
@@ -106,13 +96,6 @@ class ClusterTopology:
 
         Without sharing these are all stages of the pipeline. A pool that shares a
         pipeline counts as many stages as it holds, whatever part of them it hosts.
-
-        Args:
-            block: Ranks of a stage. [1]
-            stages: Stages of the pipeline. [1]
-
-        Returns:
-            Stages; at least one. [1]
         """
         if not self.shared:
             return stages
@@ -121,12 +104,6 @@ class ClusterTopology:
     def group(self, levels: Levels) -> GroupView:
         """Spans and bandwidths of the groups of an axis while all of them talk.
 
-        Args:
-            levels: (size, stride) pairs, innermost first. [1]
-
-        Returns:
-            The view, cached. [-]
-
         Raises:
             ValueError: The levels do not nest, or do not tile the cluster.
         """
@@ -134,13 +111,6 @@ class ClusterTopology:
 
     def point_to_point(self, stride: int, size: int) -> PointToPointView:
         """Bandwidth from rank r to r + stride while all such pairs send.
-
-        Args:
-            stride: Distance of neighbours. [1]
-            size: Ranks of a group. [1]
-
-        Returns:
-            The view, cached. [-]
 
         Raises:
             ValueError: The groups do not tile the cluster.
@@ -217,10 +187,6 @@ class ClusterTopology:
         - Point-to-point sends 1 from each rank to the next, without the wrap.
         - All-to-all sends 1 in all from the worst rank to peers outside its domain.
           Every rank sends an equal part to each such peer. NVSwitches are left out.
-
-        Args:
-            levels: (size, stride) pairs, innermost first. [1]
-            pattern: `ring`, `all-to-all` or `point-to-point`. [-]
 
         Returns:
             Per-rank bandwidth while all groups talk. [B/s]

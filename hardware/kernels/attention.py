@@ -46,36 +46,18 @@ def attention_words() -> Mapping[str, str]:
 
 
 def attention_word(word: object) -> object:
-    """Name a kernel of attention by the word that all frameworks share.
-
-    Args:
-        word: Word of a tool. [-]
-
-    Returns:
-        The shared word; the given one where it is no kernel's. [-]
-    """
+    """Name a kernel of attention by the word that all frameworks share."""
     return attention_words().get(word, word) if isinstance(word, str) else word
 
 
 def attention_on(arch: str) -> tuple[str, ...]:
-    """Kernels of attention that run on GPUs of an architecture.
-
-    Args:
-        arch: Architecture. [text]
-
-    Returns:
-        Names. [text]
-    """
+    """Kernels of attention that run on GPUs of an architecture."""
     known = _kernels().items()
     return tuple(name for name, its in known if its.archs is None or arch in its.archs)
 
 
 def stand_in(kernel: str, measured: Collection[str]) -> str | None:
     """Measured kernel whose rates a kernel is priced by.
-
-    Args:
-        kernel: The kernel. [text]
-        measured: Kernels that were measured on the GPU. [text]
 
     Returns:
         The kernel itself where it was measured, else the nearest; None without one.

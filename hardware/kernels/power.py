@@ -32,10 +32,6 @@ def rate_held(gpu: GpuSpec, node: NodeSpec) -> float:
     (power_limit / tdp) ** exponent, at most 1. The limit of a superchip is that of the
     module, as its TDP is.
 
-    Args:
-        gpu: Datasheet. [-]
-        node: The node, with its limit or without. [-]
-
     Returns:
         The ratio, 1 without a limit. [1]
     """
@@ -50,13 +46,6 @@ def held(its: GpuCalibration, rate: float) -> GpuCalibration:
     """Calibration of a GPU whose cores are held back.
 
     Products and attention slow down; memory and links do not, since their clocks stay.
-
-    Args:
-        its: Calibration of the chip. [-]
-        rate: Rate of the cores over that of the chip. [1]
-
-    Returns:
-        The calibration; unchanged at a rate of 1. [-]
     """
     if rate == 1.0:
         return its

@@ -66,15 +66,7 @@ class ScanRate(NamedTuple):
 
 
 def scan_rate(scan: str, chip: GpuSpec) -> ScanRate:
-    """Measured time of a scan on a chip, or the nearest measured chip's by ratio.
-
-    Args:
-        scan: Name of the scan. [text]
-        chip: Datasheet of the chip. [-]
-
-    Returns:
-        The rate. [-]
-    """
+    """Measured time of a scan on a chip, or the nearest measured chip's by ratio."""
     known, backward = _file().scans[scan], _file().backward
     name = chip.name if chip.name in known.chips else known.otherwise
     own = known.chips[name]

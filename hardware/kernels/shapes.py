@@ -75,14 +75,7 @@ class Architecture(BaseModel):
     grouped: GroupedShape
 
     def product(self, number_format: str) -> ProductShape:
-        """Losses of a dense product.
-
-        Args:
-            number_format: Format of the inputs. [text]
-
-        Returns:
-            Those of the format, of its like, or of the nearest wider format. [-]
-        """
+        """Losses of a dense product."""
         alike = _SAME_UNITS.get(number_format, number_format)
         wider = (alike, "fp8", "bf16") if alike in _NARROW else (alike,)
         return next(self.products[name] for name in wider if name in self.products)
@@ -109,21 +102,13 @@ class _File(BaseModel):
 
 @cache
 def architectures() -> Mapping[str, Architecture]:
-    """Shapes by architecture.
-
-    Returns:
-        Architecture to shapes. [-]
-    """
+    """Shapes by architecture."""
     path = files("hardware") / "calibration" / "kernels.yaml"
     return read(path, _File).architectures
 
 
 def with_shapes(path: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """A calibration file with the shapes that its products name filled in.
-
-    Args:
-        path: The file, for errors. [-]
-        given: Its content. [-]
 
     Returns:
         The content; grouped products are added where only dense products are

@@ -11,9 +11,6 @@ _STRANGE = frozenset({"Cc", "Cs", "Zl", "Zp"})
 def is_strange(character: str) -> bool:
     """Tell if a character does something in place of being shown.
 
-    Args:
-        character: One character. [text]
-
     Returns:
         True of control characters, halves of pairs, ends of lines and marks of
         direction.
@@ -22,12 +19,5 @@ def is_strange(character: str) -> bool:
 
 
 def strange_in(text: str) -> list[str]:
-    """Characters of a text that do something in place of being shown, in order.
-
-    Args:
-        text: Any text. [text]
-
-    Returns:
-        Characters; none of a text that Python calls printable. [text]
-    """
+    """Characters of a text that do something in place of being shown, in order."""
     return [] if text.isprintable() else [c for c in text if is_strange(c)]

@@ -45,9 +45,6 @@ class DocumentError(ValueError):
 def is_there(path: Path) -> bool:
     """Tell if a path leads anywhere; a name that no file can have does not.
 
-    Args:
-        path: Any path, of any length. [-]
-
     Returns:
         True for files, folders and devices.
     """
@@ -59,15 +56,7 @@ def is_there(path: Path) -> bool:
 
 
 def absence(path: Path, what: str = "no such file") -> str:
-    """Reason why a path leads nowhere.
-
-    Args:
-        path: A path that is not there. [-]
-        what: Words for nothing there. [text]
-
-    Returns:
-        The words, or that its links lead to each other. [text]
-    """
+    """Reason why a path leads nowhere."""
     try:
         path.stat()
     except (OSError, ValueError) as error:
@@ -79,9 +68,6 @@ def absence(path: Path, what: str = "no such file") -> str:
 def is_file(path: Path) -> bool:
     """Tell if a path leads to an ordinary file.
 
-    Args:
-        path: Any path, of any length. [-]
-
     Returns:
         False for folders, devices and paths that lead nowhere.
     """
@@ -91,9 +77,6 @@ def is_file(path: Path) -> bool:
 def is_folder(path: Path) -> bool:
     """Tell if a path leads to a folder.
 
-    Args:
-        path: Any path, of any length. [-]
-
     Returns:
         False for files, devices and paths that lead nowhere.
     """
@@ -101,14 +84,7 @@ def is_folder(path: Path) -> bool:
 
 
 def yaml_files(folder: Path) -> list[str]:
-    """YAML files of a folder, to name the nearest of them in a message.
-
-    Args:
-        folder: Any path, of any length. [-]
-
-    Returns:
-        Paths; none where the folder cannot be read. [text]
-    """
+    """YAML files of a folder, to name the nearest of them in a message."""
     try:
         return [str(path) for path in folder.glob("*.y*ml")]
     except (OSError, ValueError):
@@ -116,15 +92,7 @@ def yaml_files(folder: Path) -> list[str]:
 
 
 def beside(base: Path, reference: str) -> Path:
-    """The path that a file names, from the folder that the file is in.
-
-    Args:
-        base: Folder that a relative path starts from. [-]
-        reference: As the user wrote it; `~` is the home folder. [text]
-
-    Returns:
-        A path, maybe of nothing. [-]
-    """
+    """The path that a file names, from the folder that the file is in."""
     try:
         return base / Path(reference).expanduser()
     except RuntimeError:
@@ -166,9 +134,6 @@ def read_text(
         most: Most characters. [1]
         errors: What is done with bytes that are no UTF-8, as in `open`. [text]
 
-    Returns:
-        Text of the file, lines ended by newlines. [text]
-
     Raises:
         DocumentError: Unreadable, no ordinary file, no UTF-8, or too large.
     """
@@ -191,13 +156,6 @@ def read_text(
 def plain_yaml(text: str, *, dates: bool = False) -> Any:
     """YAML of a user as plain data.
 
-    Args:
-        text: YAML. [text]
-        dates: Dates are values too. [-]
-
-    Returns:
-        Mappings, lists, numbers and text. [-]
-
     Raises:
         YAMLError: The text is no YAML, or has a key twice.
         DocumentError: The text holds something that cannot be used; a ValueError.
@@ -215,12 +173,6 @@ def plain_yaml(text: str, *, dates: bool = False) -> Any:
 
 def plain_json(text: str) -> Any:
     """JSON of a user as plain data.
-
-    Args:
-        text: JSON. [text]
-
-    Returns:
-        Mappings, lists, numbers and text. [-]
 
     Raises:
         DocumentError: The text is no JSON, or holds something that cannot be used.
@@ -242,13 +194,6 @@ def _reason(error: ValueError) -> str:
 
 def plain(data: Any, *, dates: bool = False) -> Any:
     """Return data unchanged if every value is plain.
-
-    Args:
-        data: Data from a parser; an alias may stand in several places. [-]
-        dates: Dates are values too. [-]
-
-    Returns:
-        The data. [-]
 
     Raises:
         DocumentError: A number beyond 64 bits or not finite, text with characters that

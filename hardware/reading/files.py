@@ -62,9 +62,6 @@ class Entry:
     def content(self) -> object:
         """Mappings, lists and scalars of the file, unchecked.
 
-        Returns:
-            Content. [-]
-
         Raises:
             CatalogError: No YAML; names file, line and column.
         """
@@ -86,36 +83,15 @@ class Catalog:
     laid: tuple[Entry, ...] = ()
 
     def own(self, kind: str) -> Mapping[str, Entry]:
-        """Entries of a kind that are laid over ours.
-
-        Args:
-            kind: Name of a subfolder. [-]
-
-        Returns:
-            Name to entry. [-]
-        """
+        """Entries of a kind that are laid over ours."""
         return {entry.name: entry for entry in self.laid if entry.kind == kind}
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """Names of one kind, sorted.
-
-        Args:
-            kind: `gpus`, `links`, `nodes`, `clusters` or `calibration`. [-]
-
-        Returns:
-            Names, each also the stem of its file. [-]
-        """
+        """Names of one kind, sorted."""
         return tuple(sorted({*_shipped(kind), *self.own(kind)}))
 
     def find(self, kind: str, name: str) -> Entry:
         """The file of one entry.
-
-        Args:
-            kind: Name of a subfolder. [-]
-            name: Stem of the file's name. [-]
-
-        Returns:
-            The user's file if there is one, else our file. [-]
 
         Raises:
             UnknownNameError: No such file; lists the nearest names.
@@ -129,14 +105,6 @@ class Catalog:
 
     def lookup(self, kind: str, name: str, model: type[Model]) -> Model:
         """One entry by name.
-
-        Args:
-            kind: A kind that `folder` takes. [-]
-            name: Stem of the file's name. [-]
-            model: Type of the entries, with a field `name`. [-]
-
-        Returns:
-            The entry. [-]
 
         Raises:
             UnknownNameError: No such file; lists the nearest names.
@@ -154,29 +122,16 @@ SHIPPED = Catalog()
 
 
 def remembered(look_up: Callable[P, T]) -> Callable[P, T]:
-    """Makes a function of names and catalogs remember what it read.
-
-    Args:
-        look_up: The function. [-]
-
-    Returns:
-        The function, cached; its arguments are still checked. [-]
-    """
+    """Makes a function of names and catalogs remember what it read."""
     return cast(Callable[P, T], cache(look_up))
 
 
 def folder(kind: str) -> Traversable:
     """Folder of our own YAML files of a kind.
 
-    Args:
-        kind: `gpus`, `links`, `nodes`, `clusters` or another folder of data. [-]
-
     Returns:
         The folder: package data, or `configs/clusters` of the checkout or of the
         installed `planner`, which is found but not imported. [-]
-
-    Raises:
-        CatalogError: Neither place has the clusters.
     """
     if kind != "clusters":
         return files("hardware") / kind
@@ -196,17 +151,7 @@ def _shipped(kind: str) -> Mapping[str, Traversable]:
 
 
 def in_folder(where: Traversable) -> dict[str, Traversable]:
-    """Files of facts in one folder, which may name nothing twice.
-
-    Args:
-        where: The folder. [-]
-
-    Returns:
-        Name to file. [-]
-
-    Raises:
-        CatalogError: Two files have one name.
-    """
+    """Files of facts in one folder, which may name nothing twice."""
     found: dict[str, Traversable] = {}
     for file in sorted(where.iterdir(), key=lambda entry: entry.name):
         stem, dot, suffix = file.name.rpartition(".")
@@ -219,19 +164,7 @@ def in_folder(where: Traversable) -> dict[str, Traversable]:
 
 
 def entry_of(kind: str, name: str, file: Traversable) -> Entry:
-    """A file of facts, read.
-
-    Args:
-        kind: Name of its subfolder. [-]
-        name: Stem of its name. [-]
-        file: The file. [-]
-
-    Returns:
-        The entry. [-]
-
-    Raises:
-        CatalogError: The file is unreadable; names it.
-    """
+    """A file of facts, read."""
     with _naming(str(file)):
         return Entry(kind, name, str(file), read_text(file))
 
@@ -246,16 +179,7 @@ def _naming(path: str) -> Iterator[None]:
 
 
 def unknown_name(kind: str, name: str, known: tuple[str, ...]) -> str:
-    """Message with an unknown name and the known names nearest to it.
-
-    Args:
-        kind: Kind of the names. [text]
-        name: The unknown name. [text]
-        known: All names. [text]
-
-    Returns:
-        A sentence. [text]
-    """
+    """Message with an unknown name and the known names nearest to it."""
     near = alike(name, known, 0.4)
     some = ", ".join(known[:MOST_KNOWN]) + (", ..." if len(known) > MOST_KNOWN else "")
     hint = f"nearest: {', '.join(near)}" if near else f"known: {some}"
@@ -265,13 +189,6 @@ def unknown_name(kind: str, name: str, known: tuple[str, ...]) -> str:
 def read(path: Traversable, model: type[Model]) -> Model:
     """One YAML file as a checked model.
 
-    Args:
-        path: The file. [-]
-        model: Type of the content. [-]
-
-    Returns:
-        The model. [-]
-
     Raises:
         CatalogError: No YAML, or not as the model has it; names file and field.
     """
@@ -280,14 +197,6 @@ def read(path: Traversable, model: type[Model]) -> Model:
 
 def parse(path: str, data: object, model: type[Model]) -> Model:
     """Content of a file as a checked model.
-
-    Args:
-        path: The file, for messages. [-]
-        data: Content read from the file. [-]
-        model: Type of the content. [-]
-
-    Returns:
-        The model. [-]
 
     Raises:
         CatalogError: Not as the model has it; names file and field.

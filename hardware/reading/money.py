@@ -32,9 +32,6 @@ class Price:
     def per_gpu(self, gpus_per_node: int) -> float:
         """The price of one GPU.
 
-        Args:
-            gpus_per_node: GPUs of a node. [1]
-
         Returns:
             The price, for an hour where it is a rate. [USD/GPU-h] or [USD/GPU]
         """
@@ -46,12 +43,6 @@ class Price:
 
 def parse_price(text: object) -> Price:
     """Text of a number, a currency and a basis becomes a price.
-
-    Args:
-        text: For example `"2.5 USD/GPU-h"` or `"310 kUSD/node"`. [text]
-
-    Returns:
-        The price. [-]
 
     Raises:
         ValueError: No unit, no currency, another currency, a sign, or an hour for

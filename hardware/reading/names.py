@@ -27,12 +27,6 @@ _NAME = re.compile(rf"[^\W_](?:[\w {re.escape(MARKS)}]*[\w{re.escape(MARKS)}])?"
 def plain_name(text: str) -> str:
     """Return a text if it is a name.
 
-    Args:
-        text: Text that the user wrote. [text]
-
-    Returns:
-        The text. [text]
-
     Raises:
         ValueError: The text is empty, too long, or holds a character no name holds.
     """
@@ -48,12 +42,6 @@ def plain_name(text: str) -> str:
 def one_line(text: str) -> str:
     """Return a path, a source or a note if it is one line that can be shown.
 
-    Args:
-        text: Text that the user wrote. [text]
-
-    Returns:
-        The text. [text]
-
     Raises:
         ValueError: The text is too long, or holds the end of a line or another
             character that is not shown.
@@ -67,10 +55,6 @@ def one_line(text: str) -> str:
 
 def name_like(text: str, otherwise: str = "unnamed") -> str:
     """The nearest name to a text, such as a folder's name.
-
-    Args:
-        text: Any text. [text]
-        otherwise: The name of a text that has no letter and no digit. [text]
 
     Returns:
         A name: other characters become hyphens, and excess length is cut off. [text]

@@ -10,26 +10,12 @@ LEAST = 0.6
 
 
 def alike(name: str, known: Iterable[str], least: float = LEAST) -> list[str]:
-    """List the known names that are spelt most like a name.
-
-    Args:
-        name: Name that the user wrote. [text]
-        known: Names that exist. [text]
-        least: Share of letters in common. [1]
-
-    Returns:
-        At most three names, the nearest first. [text]
-    """
+    """List the known names that are spelt most like a name."""
     return get_close_matches(name, list(known), n=MOST, cutoff=least)
 
 
 def nearest(name: str, known: Iterable[str], least: float = LEAST) -> str | None:
     """Find the known name that is spelt most like a name.
-
-    Args:
-        name: Name that the user wrote. [text]
-        known: Names that exist. [text]
-        least: Share of letters in common. [1]
 
     Returns:
         The name, None where no name is alike. [text]

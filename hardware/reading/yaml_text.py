@@ -40,9 +40,6 @@ class NestingError(yaml.MarkedYAMLError):
 def parse_yaml(text: str) -> Any:
     """YAML as plain data, by the parser in C where there is one.
 
-    Args:
-        text: YAML without tags. [text]
-
     Returns:
         Mappings, lists, numbers, dates and text; None for an empty text. [-]
 

@@ -64,14 +64,6 @@ class Fleet:
 def read_fleet(text: str, catalog: Catalog, network: str | None = None) -> Fleet:
     """Read a count of GPUs, or the name of a cluster.
 
-    Args:
-        text: As one of `EXAMPLES`, or a name in `configs/clusters`. [text]
-        catalog: Files of facts. [-]
-        network: Network between nodes, where the text does not name it. [text]
-
-    Returns:
-        The cluster. [-]
-
     Raises:
         SpellingError: No such GPU, count, cluster or network; says what is nearest.
     """

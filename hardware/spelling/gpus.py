@@ -12,9 +12,6 @@ from hardware.spelling.words import SpellingError, tokens, words
 def refuse_by_name(text: str) -> None:
     """Refuse hardware that nothing here runs on or prices.
 
-    Args:
-        text: Text that may name it. [text]
-
     Raises:
         SpellingError: The hardware is refused; says why and what is nearest.
     """
@@ -32,16 +29,6 @@ def gpu_called(text: str, catalog: Catalog) -> GpuSpec:
 
     Its name in the catalog wins over a short name, and a short name over the words
     that only one GPU has.
-
-    Args:
-        text: Name as anyone writes it. [text]
-        catalog: Files of facts. [-]
-
-    Returns:
-        Datasheet of the GPU. [-]
-
-    Raises:
-        SpellingError: No GPU, or several; lists the nearest.
     """
     asked, plain = tokens(text), text.strip().lower()
     if not asked:

@@ -34,9 +34,6 @@ def network_called(text: str, catalog: Catalog) -> Network:
         text: Fabric, rate or generation of one port, maybe after a count. [text]
         catalog: Files of facts. [-]
 
-    Returns:
-        Link and number of NICs. [-]
-
     Raises:
         UnknownNetworkError: No link, or several; lists them.
     """

@@ -63,11 +63,7 @@ class Words(BaseModel):
 
 @cache
 def words() -> Words:
-    """Words for GPUs and networks.
-
-    Returns:
-        Content of the file. [-]
-    """
+    """Words for GPUs and networks."""
     return read(files("hardware.spelling") / "words.yaml", Words)
 
 
@@ -75,12 +71,6 @@ def tokens(text: str) -> tuple[str, ...]:
     """Words of a name in one spelling.
 
     `A100 SXM4 80 GB`, `a100-sxm4-80g` and `a100-sxm4-80` have the same tokens.
-
-    Args:
-        text: Name as anyone writes it. [text]
-
-    Returns:
-        Lower-case words without makers and without the unit of a memory size. [text]
     """
     plain = _GLUED.sub("rtx-", _SIZE.sub("", text.lower().strip()))
     parts = _GAP.split(plain)

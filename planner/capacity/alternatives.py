@@ -64,14 +64,7 @@ def method_answers(workload: Pricing, given: Layout | None) -> tuple[MethodAnswe
 
 
 def may_offload(workload: Pricing) -> bool:
-    """Tell if the framework can offload optimizer states and the job allows it.
-
-    Args:
-        workload: The job. [-]
-
-    Returns:
-        False also where something is in the host's memory already.
-    """
+    """Tell if the framework can offload optimizer states and the job allows it."""
     able = any("optimizer" in group for group in workload.framework.limits.offload)
     return able and workload.search.offload is None and workload.offload == Offload()
 
@@ -133,15 +126,7 @@ def _fewest(workload: Pricing) -> tuple[Held | None, bool]:
 
 
 def nodes_of(workload: Workload, gpus: int) -> int:
-    """Nodes of the job's cluster that a number of GPUs takes.
-
-    Args:
-        workload: The job. [-]
-        gpus: Number of GPUs. [1]
-
-    Returns:
-        Nodes; the last node may be in use only in part. [1]
-    """
+    """Nodes of the job's cluster that a number of GPUs takes."""
     return -(-gpus // workload.topology.cluster.node.gpus_per_node)
 
 
@@ -189,10 +174,6 @@ def largest_model(workload: Pricing, place: Place) -> str | None:
 
     Tries presets downward by published parameters, from the largest whose states
     could lie on these GPUs. Passes over presets that the layout cannot split.
-
-    Args:
-        workload: The job: method, sequences, GPUs. [-]
-        place: Finds a layout for a job. [-]
 
     Returns:
         Name of the preset, None where not even the smallest fits. [text]

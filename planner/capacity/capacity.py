@@ -224,11 +224,6 @@ def inference_memory(
 ) -> InferenceMemory:
     """Memory of a GPU that serves a model, and the most that fits.
 
-    Args:
-        model: The model. [-]
-        cluster: Cluster of which one tensor-parallel group of GPUs serves. [-]
-        spec: Formats, batch, context, group. [-]
-
     Returns:
         Memory, the largest batch and context, the fewest GPUs. [GiB]
 

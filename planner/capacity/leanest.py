@@ -70,10 +70,6 @@ def leanest(workload: Pricing, *, enough: bool = False) -> Held | None:
     unless the job's limits say otherwise. Every degree and ZeRO stage that is left is
     tried, since more sharding is not always less memory.
 
-    Args:
-        workload: The job. [-]
-        enough: Stop at the first layout that fits. [-]
-
     Returns:
         Layout and memory, or None where no layout is legal. [-]
     """
@@ -132,9 +128,6 @@ def _rough_need(table: CostTable) -> Floats:
     Both stages have the most layers of an even split. The first has the most
     micro-batches in flight, the last has the loss. Exact without a pipeline.
 
-    Args:
-        table: Priced meshes. [-]
-
     Returns:
         Need over budget; infinite without a budget. [1], shape (menu, meshes)
     """
@@ -191,10 +184,6 @@ def weigh(workload: Workload, layout: Layout) -> MemoryEstimate:
     Gradient accumulation is cut to four micro-batches for each stage, except under
     gpipe: then every other schedule has the most micro-batches in flight.
 
-    Args:
-        workload: The job. [-]
-        layout: A complete layout. [-]
-
     Returns:
         Memory by stage. [GiB]
     """
@@ -214,16 +203,10 @@ def fewest_gpus(workload: Pricing) -> Held | None:
     Below the first such number that holds the job, the first 512 sizes are tried. The
     sizes end where their spaces have 262,144 meshes together.
 
-    Args:
-        workload: The job; its cluster's own size plays no part. [-]
-
     Returns:
         Layout and memory; the layout's GPUs are the answer. None where even 64 times
         the nodes of the states do not hold the job: an activation is too large for a
         rank. [-]
-
-    Raises:
-        StoppedError: The time of the command is over.
     """
     floor = _states_floor(workload)
     cluster = workload.topology.cluster
@@ -310,16 +293,7 @@ def _sizes(cluster: Cluster, floor: int, first: int) -> Iterator[_Size]:
 
 
 def resized(workload: Pricing, nodes: int, per_node: int) -> Pricing:
-    """The job on another number of its nodes; a mixed fleet takes the first pool's.
-
-    Args:
-        workload: The job. [-]
-        nodes: Nodes. [1]
-        per_node: GPUs of each node that the job uses. [1]
-
-    Returns:
-        The job on the new cluster. [-]
-    """
+    """The job on another number of its nodes; a mixed fleet takes the first pool's."""
     cluster = workload.topology.cluster
     tiers = tuple(
         tier.model_copy(update={"units": ()})

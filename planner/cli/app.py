@@ -85,15 +85,7 @@ class _OnDemand(Mapping[str, Any]):
         return name in COMMANDS
 
     def get(self, name: str, default: Any = None) -> Any:
-        """One command, imported.
-
-        Args:
-            name: Name of the command. [text]
-            default: Value in place of an unknown command. [-]
-
-        Returns:
-            The command. [-]
-        """
+        """One command, imported."""
         return self[name] if name in COMMANDS else default
 
     def __iter__(self) -> Iterator[str]:
@@ -122,37 +114,17 @@ class _Group(TyperGroup):
         self.commands = commands
 
     def make_context(self, *args: Any, **more: Any) -> Any:
-        """Read the options before the command; help that nobody reads is no error.
-
-        Args:
-            args: As click gives them. [-]
-            more: As click gives them. [-]
-
-        Returns:
-            The context. [-]
-        """
+        """Read the options before the command; help that nobody reads is no error."""
         with _unread():
             return super().make_context(*args, **more)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; its help that nobody reads is no error.
-
-        Args:
-            ctx: Context of the command line. [-]
-
-        Returns:
-            As the command. [-]
-        """
+        """Run the command; its help that nobody reads is no error."""
         with _unread():
             return super().invoke(ctx)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands without importing them.
-
-        Args:
-            ctx: Context of the help. [-]
-            formatter: Writer of the help. [-]
-        """
+        """List the commands without importing them."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))

@@ -28,12 +28,6 @@ def guarded(command: Callable[P, None]) -> Callable[P, None]:
 
     A signal ends the command's searches, and the command leaves with the signal's
     code. A reader of stdout that goes away, as `head` does, is no error.
-
-    Args:
-        command: Function of a command. [-]
-
-    Returns:
-        The command, raising nothing but typer's own exits. [-]
     """
 
     @wraps(command)
@@ -66,14 +60,7 @@ def _keep_inputs(command: Callable[P, None], given: Mapping[str, object]) -> Non
 
 
 def tell(error: BaseException) -> int:
-    """Say what went wrong.
-
-    Args:
-        error: Anything that ended a command. [-]
-
-    Returns:
-        Code to leave with. [1]
-    """
+    """Say what went wrong."""
     if isinstance(error, SignalError):
         print(f"error: ended by {error}", file=sys.stderr)
         return error.exit_code

@@ -77,9 +77,6 @@ class Line:
             specs: Job files, or one purchase file. [path]
             catalog: Files of facts. [-]
 
-        Returns:
-            Jobs, and words for what is assumed of each. [-]
-
         Raises:
             BadInputError: Files and a line are given, half a line, or neither; or a
                 name is not known.

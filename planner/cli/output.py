@@ -26,26 +26,14 @@ class _Console(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Segments of a report, characters that are not shown spelt out.
-
-        Args:
-            renderable: Report to print. [-]
-            options: Options of rich. [-]
-
-        Yields:
-            Segments. [-]
-        """
+        """Segments of a report, characters that are not shown spelt out."""
         for segment in super().render(renderable, options):
             text, style, control = segment
             yield segment if control else Segment(shown(text, keep="\n"), style)
 
 
 def show(report: RenderableType) -> None:
-    """Print a report on stdout; plain and 100 columns wide if that is no terminal.
-
-    Args:
-        report: Report to print; text is printed as it is, if there is any. [-]
-    """
+    """Print a report on stdout; plain and 100 columns wide if that is no terminal."""
     if isinstance(report, str):
         if report:
             _say(report)
@@ -69,9 +57,6 @@ def deliver(report: RenderableType, json_text: str, json_to: str | None) -> None
         report: Report for people. [-]
         json_text: JSON for programs. [-]
         json_to: A path, `-` for JSON on stdout in place of the report, or None. [-]
-
-    Raises:
-        BadInputError: The file cannot be written.
     """
     if json_to == "-":
         _say(json_text)
@@ -100,9 +85,6 @@ def discard_stdout() -> None:
 
 def check_new(folder: Path) -> None:
     """Refuse an output folder that is not new and empty.
-
-    Args:
-        folder: Folder for the output. [-]
 
     Raises:
         BadInputError: The folder is a file, is not empty, or cannot be written.

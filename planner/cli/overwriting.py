@@ -33,13 +33,6 @@ def refuse_overwriting(command: Callable[..., Any], given: Mapping[str, Any]) ->
 
     Inputs are the arguments that name a file, the files that these name, and all that
     lies in a folder that is read. A folder that is an output may hold none of them.
-
-    Args:
-        command: The command, with an annotation for each option. [-]
-        given: Values of the command line by name of argument. [-]
-
-    Raises:
-        BadInputError: An output is an input.
     """
     options = dict(_outputs(command))
     there = {

@@ -46,9 +46,6 @@ def write_report(
         path: File of the page, or None. [path]
         page: Function that makes the page. [-]
         command: Command on the page, for a shell; empty for the page's own. [text]
-
-    Raises:
-        BadInputError: The page cannot be written.
     """
     if path is not None:
         # plotly and jinja take longer to import than most answers to print.
@@ -74,9 +71,6 @@ def show_steps(
         plans: A plan of each phase. [-]
         trace_to: File for the trace; a later phase's trace is FILE-NAME. [path]
         plot: True to print charts. [-]
-
-    Raises:
-        BadInputError: A trace cannot be written.
     """
     if trace_to is None and not plot:
         return

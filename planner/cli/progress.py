@@ -17,11 +17,7 @@ Count = Callable[[int, int], None]
 
 @contextmanager
 def search_progress() -> Iterator[Report]:
-    """A bar of the candidates that are settled, gone when the search ends.
-
-    Yields:
-        Function to call with each state; it shows nothing without a terminal.
-    """
+    """A bar of the candidates that are settled, gone when the search ends."""
     if not sys.stderr.isatty():
         yield lambda _state: None
         return
@@ -38,22 +34,14 @@ def search_progress() -> Iterator[Report]:
 
 @contextmanager
 def row_progress() -> Iterator[tuple[Count, Count]]:
-    """A bar of the rows that are priced, then of the jobs that are planned.
-
-    Yields:
-        Functions to call with rows, or jobs, done and in all, for a terminal.
-    """
+    """A bar of the rows that are priced, then of the jobs that are planned."""
     with _counted("pricing rows", "rows") as tell:
         yield tell, partial(tell, things="jobs planned")
 
 
 @contextmanager
 def candidate_progress() -> Iterator[Count]:
-    """A bar of the candidates of a comparison that are planned.
-
-    Yields:
-        Function to call with candidates done and all; silent without a terminal.
-    """
+    """A bar of the candidates of a comparison that are planned."""
     with _counted("planning candidates", "candidates") as tell:
         yield tell
 
@@ -95,9 +83,6 @@ def describe(state: SearchProgress) -> str:
 
     Args:
         state: Candidates left, best step and bound so far. [-]
-
-    Returns:
-        For example `12,345 left, best 9.123 s, gap 1.20 %`. [text]
     """
     parts = [f"{state.candidates_left:,} left"]
     if state.incumbent_s is not None:

@@ -20,24 +20,13 @@ SCHEMAS: dict[str, type[BaseModel]] = {
 
 
 def schema_text(stem: str) -> str:
-    """The JSON schema of a kind of config file.
-
-    Args:
-        stem: A key of `SCHEMAS`. [-]
-
-    Returns:
-        Indented JSON with its last newline. [text]
-    """
+    """The JSON schema of a kind of config file."""
     schema = SCHEMAS[stem].model_json_schema()
     return json.dumps(schema, indent=2, sort_keys=True) + "\n"
 
 
 def write_schemas(folder: Path) -> None:
-    """Write every schema file.
-
-    Args:
-        folder: An existing folder. [-]
-    """
+    """Write every schema file."""
     for stem in SCHEMAS:
         (folder / f"{stem}.json").write_text(schema_text(stem), encoding="utf-8")
 

@@ -54,12 +54,6 @@ def detail(*, verbose: bool, quiet: bool) -> Detail:
     Args:
         verbose: True for everything. [-]
         quiet: True for the layout alone. [-]
-
-    Returns:
-        The detail. [-]
-
-    Raises:
-        BadInputError: Both are asked for.
     """
     if verbose and quiet:
         raise BadInputError(
@@ -75,17 +69,7 @@ def detail(*, verbose: bool, quiet: bool) -> Detail:
 def again(
     context: typer.Context, command: str, without: frozenset[str], *more: str
 ) -> str:
-    """The command line of a job as it was typed, for another command.
-
-    Args:
-        context: Context of the command under way. [-]
-        command: Name of the other command. [text]
-        without: Names of parameters to leave out. [text]
-        more: Words to append. [text]
-
-    Returns:
-        A line for a shell. [text]
-    """
+    """The command line of a job as it was typed, for another command."""
     words = ["planner", command]
     for parameter in context.command.params:
         name = str(parameter.name)

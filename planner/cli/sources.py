@@ -78,9 +78,6 @@ class Given:
     def job(self) -> Job:
         """Look up the names of the job, and write the job where `--save` says.
 
-        Returns:
-            The job. [-]
-
         Raises:
             BadInputError: A name is wrong, or the job does not train.
         """
@@ -89,23 +86,12 @@ class Given:
         return found
 
     def unasked(self) -> Job:
-        """The job without a look at its names.
-
-        Returns:
-            The job. [-]
-
-        Raises:
-            BadInputError: The calibration is wrong.
-        """
+        """The job without a look at its names."""
         own = self.source.calibration
         return as_read(self.spec, self.file, self.base, self.catalog, own)
 
     def save(self) -> None:
-        """Write the job to the file of `--save`, where there is one.
-
-        Raises:
-            BadInputError: The file cannot be written.
-        """
+        """Write the job to the file of `--save`, where there is one."""
         to = self.source.save
         if to is None:
             return
@@ -184,24 +170,11 @@ class Source:
     calibration: Calibration = None
 
     def assigning(self, assignment: str) -> "Source":
-        """The options with one more `--set`.
-
-        Args:
-            assignment: `a.b.c=value`. [text]
-
-        Returns:
-            Other options. [-]
-        """
+        """The options with one more `--set`."""
         return replace(self, assignments=[*(self.assignments or []), assignment])
 
     def read(self, layout: str | None = None) -> Given:
         """Read the job from the file, from stdin or from the line.
-
-        Args:
-            layout: Layout of `--layout`, in place of the job's. [text]
-
-        Returns:
-            The job; names in it are not looked up. [-]
 
         Raises:
             BadInputError: No source, two sources, or a field is wrong.
@@ -291,14 +264,7 @@ def _renamed(told: Fields, assignments: list[str]) -> Fields:
 
 
 def sourced(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say which job.
-
-    Args:
-        command: Function whose first argument is a `Source`. [-]
-
-    Returns:
-        The command with an option for each field of the source. [-]
-    """
+    """Give a command the options that say which job."""
     hints = get_type_hints(Source, include_extras=True)
     names = [each.name for each in fields(Source)]
     own = list(inspect.signature(command).parameters.values())[1:]
@@ -321,15 +287,7 @@ def sourced(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_assumed(report: RenderableType, assumed: tuple[str, ...]) -> RenderableType:
-    """A report with what the command line left open below it.
-
-    Args:
-        report: Report for people. [-]
-        assumed: Words for each assumption, maybe none. [text]
-
-    Returns:
-        The report. [-]
-    """
+    """A report with what the command line left open below it."""
     if not assumed:
         return report
     words = Padding(Text("; ".join(assumed)), (0, 0, 0, 2))

@@ -70,9 +70,6 @@ class Run:
             time_limit: Longest time, from the start of the process. [s]
             memory_limit: Most memory; None: no limit. [text]
 
-        Returns:
-            Rule of all searches, which leaves time for the report.
-
         Raises:
             BadInputError: The memory limit is no size, or too small to work in.
         """
@@ -98,9 +95,6 @@ class Run:
             time_limit: Longest time, from the start of the process. [s]
             memory_limit: Most memory; None: no limit. [text]
 
-        Yields:
-            Rule of all searches, which leaves time for the report.
-
         Raises:
             BadInputError: The memory limit is no size, or too small to work in.
         """
@@ -115,9 +109,6 @@ class Run:
     def handle(self, number: int, _: FrameType | None = None) -> None:
         """End the searches at the first signal; leave at once at the second.
 
-        Args:
-            number: The signal. [1]
-
         Raises:
             SignalError: Nothing is known yet, or the signal is the second.
         """
@@ -130,9 +121,6 @@ class Run:
     def overrun(self, number: int, _: FrameType | None = None) -> None:
         """End a command that did not end by itself when its time was over.
 
-        Args:
-            number: SIGALRM. [1]
-
         Raises:
             SignalError: Always; the command tells of the limit.
         """
@@ -143,11 +131,7 @@ class Run:
         raise SignalError(number)
 
     def leave(self) -> None:
-        """End the command as a signal asked it to, if one did.
-
-        Raises:
-            Exit: With 128 and the number of the signal.
-        """
+        """End the command as a signal asked it to, if one did."""
         if self.received:
             raise typer.Exit(LEFT_BY_SIGNAL + self.received)
 
@@ -164,21 +148,13 @@ def begin_with_process() -> None:
 
 
 def this_run() -> Run:
-    """The command under way.
-
-    Returns:
-        Start, limits and signals of the command.
-    """
+    """The command under way."""
     return _RUNS[-1] if _RUNS else Run()
 
 
 @contextmanager
 def running() -> Iterator[Run]:
-    """Take signals for the length of a command.
-
-    Yields:
-        The command.
-    """
+    """Take signals for the length of a command."""
     run = Run(_BEGAN.pop()) if _BEGAN else Run()
     before = []
     if _takes_signals():

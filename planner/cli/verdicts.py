@@ -31,9 +31,6 @@ def failing_risk(fail_on: str | None) -> float:
     Args:
         fail_on: `oom`, `at-risk`, a probability, or None. [text]
 
-    Returns:
-        The probability; 1, which nothing exceeds, for None. [1]
-
     Raises:
         BadInputError: It is neither a word nor a probability.
     """
@@ -52,14 +49,6 @@ def failing_risk(fail_on: str | None) -> float:
 
 
 def fail_over(risk: float, held: Iterable[MemoryEstimate | ServingEstimate]) -> None:
-    """Leave with 3 where a job is likelier to run out of memory than it may be.
-
-    Args:
-        risk: Most probability that passes. [1]
-        held: Memory of each phase. [-]
-
-    Raises:
-        Exit: With 3.
-    """
+    """Leave with 3 where a job is likelier to run out of memory than it may be."""
     if any((memory.oom_probability or 0.0) > risk for memory in held):
         raise typer.Exit(EXIT_DOES_NOT_FIT)

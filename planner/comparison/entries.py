@@ -48,11 +48,7 @@ class Entry:
 
 
 def purchases() -> dict[str, Path]:
-    """Purchase files that come with planner, by name.
-
-    Returns:
-        Stem to path. [-]
-    """
+    """Purchase files that come with planner, by name."""
     package = Path(__file__).resolve().parents[1]
     inside = package / "configs" / "purchases"
     folder = inside
@@ -62,17 +58,7 @@ def purchases() -> dict[str, Path]:
 
 
 def located(path: Path) -> Path:
-    """A file by its path, or by the name of a purchase or a job.
-
-    Args:
-        path: The file as the user named it. [-]
-
-    Returns:
-        A path that exists. [-]
-
-    Raises:
-        BadInputError: Neither; names the nearest.
-    """
+    """A file by its path, or by the name of a purchase or a job."""
     known = purchases()
     if is_there(path) or str(path) not in known:
         try:
@@ -105,12 +91,6 @@ def entry_of_job(
         assignments: `a.b.c=value` each. [text]
         catalog: Files of facts. [-]
         free: True where the nodes may change. [-]
-
-    Returns:
-        The candidate. [-]
-
-    Raises:
-        BadInputError: A field is wrong.
     """
     spec = assigned(fields, assignments, file.parent, str(path), catalog)
     cluster = _cluster(spec.cluster, file.parent, catalog)
@@ -137,33 +117,12 @@ def _cluster(given: str | dict[str, object], base: Path, catalog: Catalog) -> Fi
 
 
 def placed(entry: Entry, file: str, where: str) -> Entry:
-    """A candidate with the file and the place that it stands in.
-
-    Args:
-        entry: The candidate. [-]
-        file: The purchase file. [text]
-        where: Place of the candidate in the file. [text]
-
-    Returns:
-        The candidate with both. [-]
-    """
+    """A candidate with the file and the place that it stands in."""
     return replace(entry, file=file, field=where)
 
 
 def job_of(given: str | Fields, file: Path, name: str) -> tuple[Fields, Path]:
-    """Fields of a purchase's job, and the folder that its paths start from.
-
-    Args:
-        given: A path, a name, or the fields. [-]
-        file: The purchase file. [-]
-        name: The purchase file as the user named it. [text]
-
-    Returns:
-        The fields and the folder. [-]
-
-    Raises:
-        BadInputError: No such job; names the nearest.
-    """
+    """Fields of a purchase's job, and the folder that its paths start from."""
     if not isinstance(given, str):
         return dict(given), file.parent
     try:
@@ -193,9 +152,6 @@ def entry_of(
         file: The purchase file. [-]
         catalog: Files of facts. [-]
         free: True where a budget or a deadline decides the nodes. [-]
-
-    Returns:
-        The candidate. [-]
 
     Raises:
         BadInputError: Nothing says how many nodes, or a name is unknown.
@@ -247,14 +203,7 @@ def _even(cluster: Fields) -> list[Any]:
 
 
 def refuse_twins(entries: Sequence[Entry]) -> None:
-    """Refuse two candidates of one name, which could not be told apart.
-
-    Args:
-        entries: All candidates of a file. [-]
-
-    Raises:
-        BadInputError: Two have one name.
-    """
+    """Refuse two candidates of one name, which could not be told apart."""
     seen: set[str] = set()
     for entry in entries:
         if entry.name in seen:
@@ -275,9 +224,6 @@ def within(file: str, where: str) -> Iterator[None]:
     Args:
         file: The purchase file. [text]
         where: Place of the candidate in the file; empty for a job file. [text]
-
-    Yields:
-        Nothing.
     """
     try:
         yield

@@ -28,12 +28,6 @@ def compare(
 ) -> Comparison:
     """Plan every candidate, choose the best, and say what more would buy.
 
-    Args:
-        sweep: Candidates and question. [-]
-        run: Does the work: on all cores, or on a Dask cluster. [-]
-        store: Keeps finished results. [-]
-        told: Called with candidates done and candidates in all. [-]
-
     Returns:
         The whole answer; the best is empty where no candidate has a plan. [-]
 
@@ -200,14 +194,7 @@ def _verdict(
 
 
 def borrowed_rates(candidates: Sequence[CandidateAnswer]) -> str:
-    """Rates behind a verdict that were measured on other chips, in words.
-
-    Args:
-        candidates: Candidates that the verdict compares. [-]
-
-    Returns:
-        Kernels and collectives of each candidate with a plan, or that none is. [text]
-    """
+    """Rates behind a verdict that were measured on other chips, in words."""
     behind = [
         f"{', '.join(one.unmeasured)} of {one.name}"
         for one in candidates

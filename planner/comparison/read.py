@@ -114,12 +114,6 @@ class Given:
 def given_by(path: Path) -> Given:
     """Read the fields of a job or of a purchase.
 
-    Args:
-        path: The file, or the name of a job or purchase that comes along. [-]
-
-    Returns:
-        Name, file and fields. [-]
-
     Raises:
         BadInputError: There is no such file, or it cannot be read.
     """
@@ -128,18 +122,7 @@ def given_by(path: Path) -> Given:
 
 
 def sweep_of(given: Sequence[Given], asking: Asking) -> Sweep:
-    """Take the candidates and the question from what the user gives.
-
-    Args:
-        given: One purchase, or one or more jobs. [-]
-        asking: Settings of the command line. [-]
-
-    Returns:
-        Tasks that stand on their own. [-]
-
-    Raises:
-        BadInputError: A field or a name is wrong.
-    """
+    """Take the candidates and the question from what the user gives."""
     if not given:
         raise BadInputError("no job is given", field="SPEC", allowed="one or more")
     purchases = ["candidates" in one.fields for one in given]

@@ -31,9 +31,6 @@ def results_of(
         run: Does the work: on all cores, or on a Dask cluster. [-]
         store: Keeps finished results. [-]
         told: Called with tasks done and tasks in all. [-]
-
-    Returns:
-        Results in the order of the tasks; tasks without a result are left out. [-]
     """
     found: dict[int, Told] = {}
     for at, key in enumerate(keys):

@@ -20,12 +20,6 @@ def key_of(question: Mapping[str, object]) -> str:
 
     SHA-256 of the version of planner and the question as JSON with sorted keys. Any
     change of either asks again.
-
-    Args:
-        question: Everything that the answer depends on, ready for JSON. [-]
-
-    Returns:
-        Hexadecimal digits. [text]
     """
     told = {"planner": __version__, "question": question}
     text = json.dumps(told, sort_keys=True, separators=(",", ":"))
@@ -76,9 +70,6 @@ class Store:
     def read(self, key: str) -> str | None:
         """Text of an answer that was kept.
 
-        Args:
-            key: Name of the answer. [text]
-
         Returns:
             The text; None where the file is absent, or not as it was written. [text]
         """
@@ -96,10 +87,6 @@ class Store:
         """Write an answer beside its place, then rename it there.
 
         A folder in the file's place stays: the answer is then made again.
-
-        Args:
-            key: Name of the answer. [text]
-            text: The answer. [text]
 
         Raises:
             BadInputError: The folder cannot be written any more.

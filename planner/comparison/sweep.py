@@ -34,9 +34,6 @@ def on_cores(
         work: A function of a module, with an argument and a result that pickle.
         tasks: Arguments of the work. [-], shape (tasks,)
         cores: Processes at most; absent: one for each core. [1]
-
-    Yields:
-        Index of a task and its result, in the order in which they are done.
     """
     # A plan on no cluster needs neither.
     from joblib import cpu_count, delayed  # noqa: PLC0415
@@ -81,9 +78,6 @@ def on_dask(
         tasks: Arguments of the work. [-], shape (tasks,)
         address: Address of the scheduler, as `tcp://host:8786`. [text]
 
-    Yields:
-        Index of a task and its result, in the order in which they are done.
-
     Raises:
         UnreachableError: No scheduler there, no worker in time, or they went away.
         BadInputError: Dask is not installed.
@@ -118,9 +112,6 @@ class OnCluster:
             work: A function of a module that the workers have too. [-]
             tasks: Arguments of the work, each with `ended`. [-], shape (tasks,)
 
-        Yields:
-            Index of a task and its result. [-]
-
         Raises:
             UnreachableError: The workers went before they finished a task.
         """
@@ -137,11 +128,7 @@ class OnCluster:
         yield from ((at, work(task.ended())) for at, task in left.items())
 
     def refuse_lost(self) -> None:
-        """Refuse an answer whose work was not all done.
-
-        Raises:
-            TimeLimitError: Workers were lost.
-        """
+        """Refuse an answer whose work was not all done."""
         if self.lost:
             raise TimeLimitError(
                 f"{self.lost}; what it had not finished has no plan above: call again, "
@@ -150,18 +137,7 @@ class OnCluster:
 
 
 def connected(address: str) -> Any:
-    """Connect to a scheduler that has a worker.
-
-    Args:
-        address: Address of the scheduler. [text]
-
-    Returns:
-        A client of Dask. [-]
-
-    Raises:
-        UnreachableError: No scheduler there, or no worker in time.
-        BadInputError: Dask is not installed.
-    """
+    """Connect to a scheduler that has a worker."""
     try:
         from distributed import Client  # noqa: PLC0415  # an extra
     except ImportError as error:
@@ -194,14 +170,7 @@ def _require_worker(client: Any, address: str) -> None:
 
 
 def lost(address: str) -> UnreachableError:
-    """The error of a scheduler that went away.
-
-    Args:
-        address: Address of the scheduler. [text]
-
-    Returns:
-        The error, to be raised. [-]
-    """
+    """The error of a scheduler that went away."""
     return _unreachable("was lost", address)
 
 

@@ -11,9 +11,6 @@ def money(amount: float) -> str:
 
     Args:
         amount: Amount of money. [USD]
-
-    Returns:
-        Three or four digits with a unit: `63.4 MUSD`. [text]
     """
     for scale, unit in _SCALES:
         if abs(amount) >= scale * 0.9995:
@@ -26,9 +23,6 @@ def days(seconds: float) -> str:
 
     Args:
         seconds: The duration. [s]
-
-    Returns:
-        Three digits with a unit: `57.1 d`. [text]
     """
     for scale, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
         if seconds >= scale:
@@ -75,15 +69,7 @@ def energy_unit(most_mwh: float) -> tuple[float, str]:
 
 
 def between(low: str, high: str) -> str:
-    """Bounds in words, with the unit once where both have the same.
-
-    Args:
-        low: The lower, a number and a unit. [text]
-        high: The higher. [text]
-
-    Returns:
-        For example `1.20 to 2.40 kUSD`. [text]
-    """
+    """Bounds in words, with the unit once where both have the same."""
     number, _, unit = low.partition(" ")
     return f"{number if high.endswith(f' {unit}') else low} to {high}"
 
@@ -94,9 +80,6 @@ def saved_for(seconds_per_usd: float, amount: float) -> str:
     Args:
         seconds_per_usd: Time saved for a dollar. [s/USD]
         amount: Money that is spent. [USD]
-
-    Returns:
-        Duration and unit: `4.08 d a MUSD`; never longer than all that is saved. [text]
     """
     whole = ((scale, unit) for scale, unit in _SCALES if scale <= amount)
     scale, unit = next(whole, (min(amount, 1.0), "USD"))
@@ -115,9 +98,6 @@ def tokens_words(tokens: float) -> str:
 
     Args:
         tokens: Tokens. [token]
-
-    Returns:
-        For example `0.2 T tokens` or `100M tokens`. [text]
     """
     scale, letter = next((s, word) for least, s, word in _COUNTS if tokens >= least)
     return f"{tokens / scale:,.4g}{letter} tokens"
@@ -128,9 +108,6 @@ def energy_words(energy_mwh: float) -> str:
 
     Args:
         energy_mwh: Energy. [MWh]
-
-    Returns:
-        For example `76 MWh` or `4.1 kWh`. [text]
     """
     if energy_mwh >= 1:
         return f"{energy_mwh:,.0f} MWh"

@@ -25,12 +25,6 @@ def attention_level(workload: Pricing) -> float:
 
     The level of products, ``clock``, is not part of it: attention does not lose what a
     stack loses there to casts, layouts and launches.
-
-    Args:
-        workload: The job.
-
-    Returns:
-        The ratio. [1]
     """
     return workload.profile.attention_rate
 

@@ -90,9 +90,6 @@ _INDEX = np.array([_DISTINCT.index(EXCHANGES[cp_family(kind)]) for kind in CP_KI
 def exchanges(meshes: Meshes) -> Iterator[tuple[KeyExchange, Mask]]:
     """Exchanges of some meshes, each with the meshes that have it.
 
-    Args:
-        meshes: Any meshes. [-]
-
     Yields:
         An exchange, and a mask of shape (meshes,) that holds somewhere.
     """

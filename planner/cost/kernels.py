@@ -68,9 +68,6 @@ class GemmRate:
             gpu: Datasheet of the GPU. [-]
             peak: Peak of the format times the stack's clock. [FLOP/s]
             own: Fields of this class, in place of those of the calibration. [-]
-
-        Returns:
-            The constants. [-]
         """
         measured = {
             "flops": peak * entry.efficiency,
@@ -172,10 +169,6 @@ def _peak(workload: Workload, dtype: str) -> float:
 def cast_time(workload: Pricing, elements: Floats) -> Floats:
     """Time to cast a GEMM's input to the job's format below half precision.
 
-    Args:
-        workload: The job.
-        elements: Numbers that are cast. [1]
-
     Returns:
         Time, zero in half precision. [s]
 
@@ -202,9 +195,6 @@ def by_blocks(workload: Pricing) -> bool:
     """Tell if inputs below half precision have a scale for each block.
 
     Products by rows and by columns then read copies of their own.
-
-    Args:
-        workload: The job.
 
     Returns:
         False where one scale holds for a tensor.
@@ -318,9 +308,6 @@ def attention_kernel(workload: Workload) -> str:
 def priced_kernel(workload: Workload) -> str | None:
     """Measured kernel whose rates price the attention of a job.
 
-    Args:
-        workload: The job.
-
     Returns:
         The kernel that runs, or the nearest to it that was measured on this GPU; None
         where none is like it. [text]
@@ -362,9 +349,6 @@ def attention_curve(workload: Workload, head_dim: int) -> AttentionCurve:
 
 def is_unfused(workload: Workload) -> bool:
     """Tell if the attention core writes its scores to memory.
-
-    Args:
-        workload: The job.
 
     Returns:
         True for the kernel ``unfused``.

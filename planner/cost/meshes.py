@@ -69,9 +69,6 @@ class Meshes:
 
         Args:
             rows: One tuple of integers per mesh. [1]
-
-        Returns:
-            The columns.
         """
         table = np.array(rows, dtype=np.int64).reshape(-1, len(fields(cls)))
         return cls(*(np.ascontiguousarray(column) for column in table.T))
@@ -84,14 +81,7 @@ class Meshes:
 
     @classmethod
     def of_layout(cls, layout: Layout) -> "Meshes":
-        """Columns of length one for a given layout.
-
-        Args:
-            layout: A complete layout.
-
-        Returns:
-            Mesh of the layout.
-        """
+        """Columns of length one for a given layout."""
         row = (
             layout.tp,
             int(layout.sp),
@@ -336,10 +326,6 @@ def stage_bandwidth(
     topology: ClusterTopology, meshes: Meshes
 ) -> tuple[Floats, npt.NDArray[np.bool_]]:
     """Line rate between neighbouring stages, and whether it leaves the domain.
-
-    Args:
-        topology: The cluster.
-        meshes: Any meshes.
 
     Returns:
         Bandwidth [B/s] and crossing flags, both of shape (meshes,).

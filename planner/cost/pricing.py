@@ -78,9 +78,6 @@ class Pricing(Workload):
     def on_pools_of(self, layout: Layout) -> Self:
         """Job on the pools of a layout, with the ratios of their degrees.
 
-        Args:
-            layout: A complete layout. [-]
-
         Returns:
             The job; itself where the pools are the layout's already. [-]
         """

@@ -35,9 +35,6 @@ def reach_of(costs: StageCosts) -> Reach:
 
     Args:
         costs: The inner problem.
-
-    Returns:
-        The superset.
     """
     return _reach(costs.runs, costs.fewest, costs.most_layers)
 

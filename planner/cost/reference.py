@@ -10,9 +10,6 @@ RUN = ("copy", "adapters")
 def reference_passes(workload: Workload) -> int:
     """Forward passes of a micro-batch through all layers.
 
-    Args:
-        workload: The job.
-
     Returns:
         Two where a reference runs on the same sequences, without a backward. [1]
 

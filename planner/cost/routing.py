@@ -66,9 +66,6 @@ def assumed_routing(workload: Pricing) -> tuple[str, ...]:
 def largest(most: int) -> Floats:
     """Mean of the largest of n normal deviates.
 
-    Args:
-        most: Largest n. [1]
-
     Returns:
         For n from 0 to most. [1], shape (most + 1,)
 

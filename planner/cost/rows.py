@@ -151,9 +151,6 @@ def _normal(row: Draws, groups: int, batches: int) -> tuple[float, float]:
 def greatest_deviation(count: int) -> float:
     """Mean of the greatest of several standard normal numbers.
 
-    Args:
-        count: Numbers. [1]
-
     Returns:
         Deviations above the mean. [1]
     """

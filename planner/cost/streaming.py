@@ -8,9 +8,6 @@ from planner.cost.workload import Workload
 def operator_latency(workload: Pricing) -> float:
     """Latency of one kernel of the stack on the GPU beside its work. [s].
 
-    Args:
-        workload: The job.
-
     Returns:
         Time. [s]
     """
@@ -19,9 +16,6 @@ def operator_latency(workload: Pricing) -> float:
 
 def stream_rate(workload: Workload) -> float:
     """Rate at which a kernel streams through the GPU's memory.
-
-    Args:
-        workload: The job.
 
     Returns:
         Rate. [B/s]

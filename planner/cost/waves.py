@@ -27,14 +27,6 @@ def idle_outputs(rows: Floats, outputs: Floats, units: int) -> Floats:
 
         min over blocks of ceil(ceil(M / a) ceil(N / b) / SMs) SMs a b / rate - M N
 
-    Args:
-        rows: M. [1]
-        outputs: N. [1]
-        units: SMs. [1]
-
-    Returns:
-        Idle outputs. [1]
-
     References:
         NVIDIA, Matrix Multiplication Background: wave quantization.
     """
@@ -66,14 +58,6 @@ class Waves:
         products are split along their inputs, which shortens the last wave::
 
             idle / (1 + K / depth)
-
-        Args:
-            rows: M. [1]
-            outputs: N. [1]
-            inputs: K. [1]
-
-        Returns:
-            The outputs. [1]
         """
         if not self.depth:
             return self.tail * self.units * BLOCK_OUTPUTS

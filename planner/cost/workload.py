@@ -151,17 +151,11 @@ class Workload:
 
         Args:
             robust: True for the limit of the search block, False for none. [-]
-
-        Returns:
-            The job. [-]
         """
         return replace(self, risk=self.search.memory_risk if robust else None)
 
     def where(self, meshes: Meshes) -> Layouts:
         """Meshes in the words of a framework's switches.
-
-        Args:
-            meshes: Any meshes.
 
         Returns:
             Degrees of the meshes, with one chunk a rank and no recompute.

@@ -40,9 +40,6 @@ def replay(case: EagerCase, *, tracked: bool = True) -> Replay:
 
     Returns:
         Peaks by phase and category. [replay]
-
-    Raises:
-        Unsupported: When there are no operations for the case.
     """
     kind = ParallelIteration if parallel(case) else Iteration
     return kind(case, tracked=tracked).run()

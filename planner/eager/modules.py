@@ -47,9 +47,6 @@ class Module:
 
         Returns:
             The result. [any]
-
-        Raises:
-            NotImplementedError: When a module has no forward.
         """
         raise NotImplementedError(type(self).__name__)
 

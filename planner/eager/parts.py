@@ -172,9 +172,6 @@ def block_memory(
 
     Returns:
         Saved, transient and gradient bytes. [B]
-
-    Raises:
-        Unsupported: When there are no operations for the case.
     """
     two, three = (
         _marks(case.model_dump_json(), layer, count, tracked=tracked)
@@ -203,9 +200,6 @@ def ends_memory(case: EagerCase, *, tracked: bool = True) -> EndsMemory:
 
     Returns:
         Saved, transient and gradient bytes. [B]
-
-    Raises:
-        Unsupported: When there are no operations for the case.
     """
     none, two, three = (
         _marks(case.model_dump_json(), 0, count, tracked=tracked) for count in (0, 2, 3)

@@ -17,14 +17,6 @@ def aim_of(objective: str, workload: Workload, economics: EconomicsSpec) -> Aim:
 
     Interruptions and checkpoints are left out: they are of a run, not of a step.
 
-    Args:
-        objective: `throughput`, `cost`, `energy` or `memory`. [text]
-        workload: The job, under any of its frameworks. [-]
-        economics: The user's prices and power. [-]
-
-    Returns:
-        The aim. [-]
-
     Raises:
         BadInputError: The search proves no such plan of this job.
     """

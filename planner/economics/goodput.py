@@ -50,9 +50,6 @@ def lost_fraction(
         interval: Time tau between checkpoints. [s]
         restart: Time R from a failure to the first new step. [s]
 
-    Returns:
-        The share, at most 1. [1]
-
     Raises:
         ValueError: A time is not positive, or the restart is negative.
 
@@ -92,9 +89,6 @@ def effective_share(
         mean_time_between_failures: M of the whole cluster. [s]
         interval: Time tau between checkpoints. [s]
         restart: Time R from a failure to the first new step. [s]
-
-    Returns:
-        The share, in (0, 1). [1]
 
     Raises:
         ValueError: A time is not positive, or the restart is negative.

@@ -52,9 +52,6 @@ def goodput(
         failures: Time of one GPU between interruptions, in place of the terms'.
             [GPU-h]
 
-    Returns:
-        The share, and the checkpoints behind it. [-]
-
     References:
         :mod:`planner.economics.goodput`; the number of broken nodes is Poisson,
         M/G/infinity.
@@ -72,10 +69,6 @@ def goodput(
 def write_time(stretch: Stretch, terms: RunTerms) -> float:
     """Time of one checkpoint to storage, or back.
 
-    Args:
-        stretch: Part of a run. [-]
-        terms: Rate of the storage. [-]
-
     Returns:
         Bytes over the rate of all writers. [s]
     """
@@ -85,10 +78,6 @@ def write_time(stretch: Stretch, terms: RunTerms) -> float:
 
 def stall_time(stretch: Stretch, terms: RunTerms) -> float:
     """Time that the run waits for one checkpoint.
-
-    Args:
-        stretch: Part of a run. [-]
-        terms: Kind and rates of checkpoint writes. [-]
 
     Returns:
         The user's stall; else the fixed wait, the copy to the host, and the write
@@ -116,14 +105,7 @@ def _standing(stretch: Stretch, terms: RunTerms, between: float) -> float:
 
 
 def idle_nodes_of(stretch: Stretch) -> int:
-    """Nodes in service that a layout leaves alone.
-
-    Args:
-        stretch: Part of a run. [-]
-
-    Returns:
-        Whole nodes of all pools. [1]
-    """
+    """Nodes in service that a layout leaves alone."""
     return sum(part.idle for part in fleet_of(stretch))
 
 
@@ -143,14 +125,7 @@ class FleetPart:
 
 
 def fleet_of(stretch: Stretch) -> list[FleetPart]:
-    """The nodes of a cluster by kind, at work and idle.
-
-    Args:
-        stretch: Part of a run. [-]
-
-    Returns:
-        One entry for each kind of node, the first pool's first. [-]
-    """
+    """The nodes of a cluster by kind, at work and idle."""
     layout, workload = stretch.layout, stretch.workload
     used = {pool.pool: layout.gpus_on(pool) for pool in layout.pools}
     pools = [(pool.name, pool.topology) for pool in workload.pools]

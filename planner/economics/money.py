@@ -20,13 +20,6 @@ def nodes_paid(stretch: Stretch, terms: RunTerms) -> dict[str, int]:
     A rental pays for the nodes that train and for spare ones; what a layout leaves
     idle is given back. A purchase pays for every node in service. Spare nodes are of
     the first kind.
-
-    Args:
-        stretch: Part of a run. [-]
-        terms: Prices. [-]
-
-    Returns:
-        Nodes. [1]
     """
     counts: dict[str, int] = {}
     for part in fleet_of(stretch):
@@ -45,10 +38,6 @@ def power_w(stretch: Stretch, terms: RunTerms) -> float:
 
         PUE (training nodes * power + others * GPUs * idle power)
         power = waiting + share of the time in kernels * (computing - waiting)
-
-    Args:
-        stretch: Part of a run. [-]
-        terms: Power by node. [-]
 
     Returns:
         Power. [W]

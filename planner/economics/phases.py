@@ -24,31 +24,14 @@ class Phase:
     job: Job
 
     def planned(self, plan: RankedPlan) -> Planned:
-        """The phase with a plan.
-
-        Args:
-            plan: A plan of the phase's job. [-]
-
-        Returns:
-            Input to the computation of a run. [-]
-        """
+        """The phase with a plan."""
         assert self.job.spec.training is not None
         workload = self.job.workload_of(plan)
         return Planned(self.name, workload, plan, self.job.spec.training)
 
 
 def phases_of(job: Job) -> tuple[Phase, ...]:
-    """The phases of a job; one phase without a name where the job has none.
-
-    Args:
-        job: The job. [-]
-
-    Returns:
-        Phases in order. [-]
-
-    Raises:
-        BadInputError: A phase cannot be resolved.
-    """
+    """The phases of a job; one phase without a name where the job has none."""
     parts = job.spec.in_phases()
     if len(parts) == 1:
         return (Phase("", job),)
@@ -57,10 +40,6 @@ def phases_of(job: Job) -> tuple[Phase, ...]:
 
 def run_of_plans(phases: Sequence[Phase], plans: Sequence[RankedPlan]) -> Run | None:
     """The whole run of one plan for each phase.
-
-    Args:
-        phases: Phases in order. [-]
-        plans: A plan of each phase. [-]
 
     Returns:
         The run, None where no phase has tokens. [-]
@@ -76,13 +55,6 @@ def run_of_plans(phases: Sequence[Phase], plans: Sequence[RankedPlan]) -> Run | 
 
 def with_runs(phases: Sequence[Phase], results: Sequence[Result]) -> Result:
     """The answers of all phases as one, with the run that their first plans make.
-
-    Args:
-        phases: Phases in order. [-]
-        results: The answer for each. [-]
-
-    Returns:
-        The first phase's answer, with run and phases put in. [-]
 
     Raises:
         BadInputError: A batch of a ramp cannot be trained under its plan.

@@ -34,10 +34,6 @@ class Planned:
 def run_of(phases: Sequence[Planned], economics: EconomicsSpec) -> Run | None:
     """The whole run of a plan, or of one plan for each phase.
 
-    Args:
-        phases: Phases in their order, at least one. [-]
-        economics: The user's prices and failures. [-]
-
     Returns:
         The run, None where no phase says how many tokens it has. [-]
 
@@ -65,9 +61,6 @@ def with_run(plan: RankedPlan, run: Run | None) -> RankedPlan:
     Args:
         plan: A plan. [-]
         run: Run of the plan, None where no tokens are known. [-]
-
-    Returns:
-        The plan with time to train, cost and energy. [-]
     """
     if run is None:
         return plan

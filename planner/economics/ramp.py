@@ -27,9 +27,6 @@ def stretches_of(
         name: Name of the phase, empty where there is one alone. [text]
         phase: Index of the phase. [1]
 
-    Returns:
-        Parts of the run in their order; none without tokens. [-]
-
     Raises:
         BadInputError: A batch of the ramp cannot be trained under this layout.
     """

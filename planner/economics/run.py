@@ -32,11 +32,6 @@ def whole_run(
     Stragglers are in the step time already. Time, GPU-hours, cost, energy and carbon
     carry the interval of the step time; prices and power are taken as known.
 
-    Args:
-        stretches: Parts of the run in their order, at least one. [-]
-        terms: Prices, power, interruptions. [-]
-        rule: Source of the number of tokens. [text]
-
     Returns:
         The run. [-]
 

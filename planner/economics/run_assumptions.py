@@ -8,15 +8,7 @@ from planner.economics.terms import GIVEN, RunTerms
 
 
 def assumptions(stretches: Sequence[Stretch], terms: RunTerms) -> tuple[str, ...]:
-    """Every term that a run was computed with.
-
-    Args:
-        stretches: Parts of the run. [-]
-        terms: Assumed terms. [-]
-
-    Returns:
-        Sentences, each with its source. [text]
-    """
+    """Every term that a run was computed with."""
     last = stretches[-1]
     good = goodput(last, terms)
     days, hours = terms.failures.value / 24, good.between / 3600

@@ -102,15 +102,7 @@ class RunTerms:
 
 
 def run_terms(workload: Workload, spec: EconomicsSpec | None = None) -> RunTerms:
-    """The catalog's facts with the user's own in their place.
-
-    Args:
-        workload: The job: its cluster decides prices and power. [-]
-        spec: The user's prices, power and failures. [-]
-
-    Returns:
-        The terms, each with its source. [-]
-    """
+    """The catalog's facts with the user's own in their place."""
     own = spec or EconomicsSpec()
     catalog = workload.topology.cluster.catalog
     facts, writes = running(catalog), checkpoints(catalog)

@@ -145,11 +145,6 @@ class Around:
 def times_around(table: CostTable, costs: StageCosts, counts: Counts) -> Around:
     """Times of a step beside the forwards and backwards of its ranks.
 
-    Args:
-        table: Table of the layout's one mesh.
-        costs: Inner problem of the mesh.
-        counts: Layers by stage, kind and menu entry. [1]
-
     Returns:
         The times. [ns]
     """
@@ -175,9 +170,6 @@ def times_around(table: CostTable, costs: StageCosts, counts: Counts) -> Around:
 
 def own_factor(table: CostTable) -> float:
     """Factor on the step that the user's own runs gave, the largest of several pools.
-
-    Args:
-        table: Table of a layout. [-]
 
     Returns:
         1 without a calibration. [1]
@@ -216,11 +208,6 @@ def _without_data_parallel(costs: StageCosts, x: Sequence[int]) -> list[int]:
 def work_by_rank(table: CostTable, costs: StageCosts, counts: Counts) -> list[RankWork]:
     """Time of the forwards and backwards of every pipeline rank, by cause.
 
-    Args:
-        table: Table of the layout's one mesh.
-        costs: Inner problem of the mesh.
-        counts: Layers by stage, kind and menu entry. [1]
-
     Returns:
         Time of all micro-batches by cause. [ns], shape (pp,)
     """
@@ -240,12 +227,6 @@ def layer_passes(
 ) -> Layers:
     """Time of one layer of every kind and menu entry that the split has.
 
-    Args:
-        data: Data-parallel groups.
-        context: Shared columns.
-        costs: Inner problem of the mesh.
-        counts: Layers by stage, kind and menu entry. [1]
-
     Returns:
         Forward and backward by kind and entry. [s]
     """
@@ -261,11 +242,6 @@ def layer_passes(
 
 def end_passes(data: DataGroups, context: Context, costs: StageCosts) -> Ends:
     """Stage and time of the embedding and of the head.
-
-    Args:
-        data: Data-parallel groups.
-        context: Shared columns.
-        costs: Inner problem of the mesh.
 
     Returns:
         Stages [1], and forward and backward. [s]

@@ -63,10 +63,6 @@ def saved_bytes(workload: Pricing, zero_stage: int) -> Saved:
     Adam, Megatron-Core saves 2 + 12 bytes a parameter and FSDP2 4 + 8. DDP around a
     model that was loaded in bf16 saves 2 + 4.
 
-    Args:
-        workload: The job: model, method, optimizer, recipe. [-]
-        zero_stage: Stage of the layout. [1]
-
     Returns:
         Bytes and parameters; of a frozen model, its adapters alone. [B]
 
@@ -106,10 +102,6 @@ def checkpoint(workload: Pricing, layout: Layout) -> Checkpoint:
     A rank writes its own part. The first rank of each shard group writes weights that
     the framework keeps whole; else every rank writes its shard. Optimizer states are
     written as they are divided, from ZeRO-1 on.
-
-    Args:
-        workload: The job. [-]
-        layout: A complete layout. [-]
 
     Returns:
         Sizes. [GiB]

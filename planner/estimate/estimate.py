@@ -34,15 +34,7 @@ GIB = 2**30
 
 
 def estimate(workload: Workload, layout: Layout) -> Estimate:
-    """Predict time and memory of one layout.
-
-    Args:
-        workload: The job.
-        layout: A complete layout.
-
-    Returns:
-        The estimate, with stack and assumptions.
-    """
+    """Predict time and memory of one layout."""
     priced = price(workload, layout)
     pricing, step = priced.workload, priced.step_s
     tokens = workload.training.step_tokens / step
@@ -161,9 +153,6 @@ def _again(workload: Pricing, layer: LayerKind, name: str) -> float:
 def memory_estimate(priced: Priced) -> MemoryEstimate:
     """Peak memory over the ranks and the verdict.
 
-    Args:
-        priced: The layout's integers.
-
     Returns:
         Memory by rank and category. [GiB]
     """
@@ -241,15 +230,7 @@ def _largest(intervals: Iterable[Interval]) -> Interval:
 
 
 def oom_probability(workload: Pricing, stages: Sequence[StageMemory]) -> float:
-    """Probability that a plan on GPUs of one kind needs more than it has room for.
-
-    Args:
-        workload: The job under the plan's layout. [-]
-        stages: Memory of each rank. [-]
-
-    Returns:
-        Of the likeliest rank, caches given back. [1]
-    """
+    """Probability that a plan on GPUs of one kind needs more than it has room for."""
     return max(_oom_probability(workload, stage) for stage in stages)
 
 
@@ -266,10 +247,6 @@ def _needed(workload: Pricing, stage: StageMemory) -> float:
 
 def times_fitting(workload: Pricing, stages: Sequence[StageMemory]) -> float:
     """Multiple of the uncertain memory that every rank has room for.
-
-    Args:
-        workload: The job under the plan's layout. [-]
-        stages: Memory of each rank. [-]
 
     Returns:
         Of the fullest rank; 0 where the counted states alone are too much. [1]
@@ -300,15 +277,7 @@ def _device_interval(
 
 
 def idle_nodes(workload: Pricing, layout: Layout) -> tuple[str, ...]:
-    """Describe the GPUs in service that a layout leaves idle.
-
-    Args:
-        workload: The job.
-        layout: A complete layout.
-
-    Returns:
-        A sentence, none where every GPU in service is used. [text]
-    """
+    """Describe the GPUs in service that a layout leaves idle."""
     used, there = layout.gpus, workload.fleet_gpus
     mixed = ["MFU is of the summed peak of the GPUs used"] if workload.mixed else []
     if used == there:
@@ -321,15 +290,7 @@ def idle_nodes(workload: Pricing, layout: Layout) -> tuple[str, ...]:
 
 
 def idle_words(workload: Workload, layout: Layout) -> str:
-    """Count the nodes, or GPUs, of each pool that a layout leaves idle, in words.
-
-    Args:
-        workload: The job.
-        layout: A complete layout.
-
-    Returns:
-        A phrase. [text]
-    """
+    """Count the nodes, or GPUs, of each pool that a layout leaves idle, in words."""
     hosted = {pool.pool: layout.gpus_on(pool) for pool in layout.pools}
     fleet = [(pool.topology, pool.name) for pool in workload.pools]
     parts = []
@@ -348,14 +309,7 @@ def _unmeasured(part: Pricing, section: str) -> str:
 
 
 def assumptions(workload: Pricing) -> tuple[str, ...]:
-    """List what an estimate rests on and what it leaves out, in words.
-
-    Args:
-        workload: The job.
-
-    Returns:
-        Sentences. [text]
-    """
+    """List what an estimate rests on and what it leaves out, in words."""
     borrowed = [
         f"{section} of {part.gpu.name}{_unmeasured(part, section)}: {why}"
         for part in workload.parts

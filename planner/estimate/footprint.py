@@ -55,11 +55,6 @@ def stage_memories(
 ) -> tuple[StageMemory, ...]:
     """Break the peak of every pipeline rank down.
 
-    Args:
-        table: Table of the layout's one mesh.
-        costs: Inner problem of the mesh.
-        counts: Layers by stage, kind and menu entry. [1]
-
     Returns:
         One entry per pipeline rank. [GiB], shape (pp,)
     """
@@ -99,11 +94,6 @@ class Beside:
 
 def cached_of(table: CostTable, costs: StageCosts, counts: Counts) -> float | None:
     """Simulated cache of the allocator on a rank.
-
-    Args:
-        table: Table of the layout's one mesh.
-        costs: Inner problem of the mesh.
-        counts: Layers by stage, kind and menu entry. [1]
 
     Returns:
         Memory; None where the stack's ratio counts. [B]

@@ -24,14 +24,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 def leaves_the_gpus(workload: Pricing) -> bool:
-    """Tell if anything of a job lies in its hosts' memory.
-
-    Args:
-        workload: The job, with what its layout offloads. [-]
-
-    Returns:
-        True with an offload to host memory or a paged optimizer.
-    """
+    """Tell if anything of a job lies in its hosts' memory."""
     offload = workload.offload
     return workload.training.paged or (offload.device == "cpu" and offload != Offload())
 

@@ -35,12 +35,6 @@ def host_memory(
     The node's ranks add offloaded states, activations at their peak, moments of a
     paged optimizer, pinned buffers before NVMe, and dense masks that loaders make.
 
-    Args:
-        table: Table of the layout's one mesh.
-        costs: Inner problem of the mesh.
-        counts: Layers by stage, kind and menu entry. [1]
-        layout: The layout, for its rank order.
-
     Returns:
         Memory needed and available, or none where all stays on the GPUs. [GiB]
 
@@ -71,15 +65,7 @@ def host_memory(
 
 
 def host_assumptions(table: CostTable, memory: MemoryEstimate) -> tuple[str, ...]:
-    """List what the host's share of an estimate rests on, in words.
-
-    Args:
-        table: Table of the layout's one mesh.
-        memory: Memory of the layout.
-
-    Returns:
-        Sentences, none where all stays on the GPUs. [text]
-    """
+    """List what the host's share of an estimate rests on, in words."""
     workload, needed = table.workload, memory.host
     if needed is None:
         return ()
@@ -121,14 +107,7 @@ def _stages_of_ranks(layout: Layout) -> npt.NDArray[np.int64]:
 
 
 def at_home(workload: Pricing) -> Pricing:
-    """Job with everything on its GPUs.
-
-    Args:
-        workload: The job. [-]
-
-    Returns:
-        The job without offload, under the optimizer that is not paged. [-]
-    """
+    """Job with everything on its GPUs."""
     plain = workload.training.optimizer.removeprefix("paged-")
     training = workload.training.model_copy(update={"optimizer": plain})
     return replace(workload, offload=Offload(), training=training)

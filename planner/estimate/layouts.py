@@ -45,9 +45,6 @@ def layout_of(
         counts: Layers by stage, kind and menu entry. [1]
         hosting: Pipeline ranks that each of several pools hosts. [1]
         block: The menu's first entry holds for every stage's first layers. [bool]
-
-    Returns:
-        The complete layout.
     """
     at = {f.name: int(getattr(meshes, f.name)[row]) for f in fields(meshes)}
     return Layout(
@@ -119,11 +116,6 @@ def _merged(ranges: list[RecomputeRange]) -> list[RecomputeRange]:
 def counts_of(workload: Workload, layout: Layout, menu: tuple[str, ...]) -> Counts:
     """Count a layout's layers by stage, kind and menu entry.
 
-    Args:
-        workload: The job.
-        layout: A layout with all stages, every layer under some recompute kind.
-        menu: Recompute kinds to index. [text]
-
     Returns:
         Counts. [1], shape (stages, kinds, menu)
     """
@@ -142,13 +134,6 @@ def counts_of(workload: Workload, layout: Layout, menu: tuple[str, ...]) -> Coun
 
 
 def recompute_kinds(layout: Layout) -> tuple[str, ...]:
-    """Recompute kinds that a layout uses, in order of first use.
-
-    Args:
-        layout: A complete layout.
-
-    Returns:
-        Names of the kinds. [text]
-    """
+    """Recompute kinds that a layout uses, in order of first use."""
     names = (part.kind for stage in layout.stages for part in stage.recompute)
     return tuple(dict.fromkeys(names)) or ("none",)

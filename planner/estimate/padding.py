@@ -14,14 +14,7 @@ from planner.specs.layouts.layout import Layout
 
 
 def padding_assumptions(workload: Workload) -> tuple[str, ...]:
-    """Say what is assumed of texts that differ in length.
-
-    Args:
-        workload: The job. [-]
-
-    Returns:
-        Sentences; none where all rows are alike. [text]
-    """
+    """Say what is assumed of texts that differ in length."""
     training = workload.training
     said = []
     if training.uneven:

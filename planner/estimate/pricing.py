@@ -36,9 +36,6 @@ def price(workload: Workload, layout: Layout, *, timed: bool = True) -> Priced:
         workload: The job.
         layout: A complete layout.
         timed: True for times and memory, False for memory alone.
-
-    Returns:
-        The layout's integers.
     """
     menu, pricing = recompute_kinds(layout), Pricing.of(workload, layout)
     table = price_meshes(pricing, Meshes.of_layout(layout), menu, timed=timed)

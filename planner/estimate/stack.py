@@ -6,14 +6,7 @@ from planner.cost.workload import Workload
 
 
 def set_by_hand(workload: Workload) -> tuple[str, ...]:
-    """Fields of the stack that are the job's, not its framework's default.
-
-    Args:
-        workload: The job. [-]
-
-    Returns:
-        A sentence; none where all is the default. [text]
-    """
+    """Fields of the stack that are the job's, not its framework's default."""
     framework = workload.framework
     if not framework.by_hand:
         return ()
@@ -22,14 +15,7 @@ def set_by_hand(workload: Workload) -> tuple[str, ...]:
 
 
 def stack_in_force(workload: Pricing) -> dict[str, object]:
-    """Name everything about the stack that moves a prediction.
-
-    Args:
-        workload: The job.
-
-    Returns:
-        Framework, kernel, the profile's fields, the recipe's bytes.
-    """
+    """Name everything about the stack that moves a prediction."""
     profile = workload.profile.model_dump(exclude={"source"})
     recipe, by_hand = workload.recipe, workload.framework.by_hand
     replayed = {"replay": recipe.replay, "loss": recipe.loss}

@@ -29,9 +29,6 @@ class _EnoughError(Exception):
 def variants_of(case: Case) -> tuple[Pricing, ...]:
     """Every variant of a job.
 
-    Args:
-        case: The job. [-]
-
     Returns:
         Variants; none where a setting of the job is refused. [-], shape (variants,)
     """
@@ -43,9 +40,6 @@ def variants_of(case: Case) -> tuple[Pricing, ...]:
 
 def is_legal(case: Case) -> bool:
     """Tell if any layout is legal, whatever memory it needs.
-
-    Args:
-        case: The job. [-]
 
     Returns:
         True where some variant's space has a candidate.
@@ -62,9 +56,6 @@ def fits(case: Case, seconds: float) -> Answer:
     Args:
         case: The job. [-]
         seconds: Time for the search. [s]
-
-    Returns:
-        The answer; unknown where the time ended first.
     """
     every = variants_of(case)
     if any(_frugal_fits(variant) for variant in every):
@@ -106,9 +97,6 @@ def _answer(outcomes: list[SearchOutcome]) -> Answer:
 def least(case: Case) -> Held | None:
     """The most frugal layout over the variants of a job.
 
-    Args:
-        case: The job. [-]
-
     Returns:
         Layout and memory; None without a legal layout. [-]
     """
@@ -118,9 +106,6 @@ def least(case: Case) -> Held | None:
 
 def fewest_nodes(case: Case) -> int | None:
     """The smallest cluster of the job's nodes that holds the job.
-
-    Args:
-        case: The job; the job's own number of nodes plays no part. [-]
 
     Returns:
         Whole nodes; None where no number of nodes holds the job, or none was found.

@@ -24,10 +24,6 @@ def bindings(workload: Workload, plan: RankedPlan) -> tuple[Binding, ...]:
     text names the moment and the largest category. Else a rank as busy as the busiest
     rank is bound by time. Any other rank waits.
 
-    Args:
-        workload: The job that the plan is for. [-]
-        plan: A plan of the job. [-]
-
     Returns:
         One binding for each rank, shape (pp,).
     """

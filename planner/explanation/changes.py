@@ -30,9 +30,6 @@ class Clock:
     def share(self, parts: int) -> float:
         """An equal part of the time left.
 
-        Args:
-            parts: Questions still to come. [1]
-
         Returns:
             Time for the next question. [s]
         """
@@ -40,15 +37,7 @@ class Clock:
 
 
 def on_cluster(workload: Workload, change: Callable[[Cluster], Cluster]) -> Workload:
-    """The job on a cluster with some number changed.
-
-    Args:
-        workload: The job. [-]
-        change: Change of the cluster, and of each pool's cluster in a mixed fleet. [-]
-
-    Returns:
-        The job on the changed cluster. [-]
-    """
+    """The job on a cluster with some number changed."""
     cluster = change(workload.topology.cluster)
     there = replace(workload, topology=ClusterTopology(cluster))
     return _on_places(
@@ -70,15 +59,7 @@ def _on_places(workload: Workload, change: Callable[[Pool], Pool]) -> Workload:
 def on_kernels(
     workload: Workload, change: Callable[[GpuCalibration], GpuCalibration]
 ) -> Workload:
-    """The job with changed measurements of the GPUs.
-
-    Args:
-        workload: The job. [-]
-        change: Change of a GPU's measurements, on each pool of a mixed fleet. [-]
-
-    Returns:
-        The job under the changed measurements. [-]
-    """
+    """The job with changed measurements of the GPUs."""
     there = replace(workload, calibration=change(workload.calibration))
     return _on_places(
         there, lambda pool: replace(pool, calibration=change(pool.calibration))
@@ -90,9 +71,6 @@ def with_capacity(capacity_bytes: float) -> Edit:
 
     Args:
         capacity_bytes: Memory of each GPU. [B]
-
-    Returns:
-        The change. [-]
     """
 
     def change(cluster: Cluster) -> Cluster:
@@ -103,26 +81,12 @@ def with_capacity(capacity_bytes: float) -> Edit:
 
 
 def without_memory_limit(workload: Workload) -> Workload:
-    """The job on GPUs whose memory is never full.
-
-    Args:
-        workload: The job. [-]
-
-    Returns:
-        The job on GPUs with a thousand times the memory. [-]
-    """
+    """The job on GPUs whose memory is never full."""
     return with_capacity(AMPLE * workload.gpu.memory_capacity)(workload)
 
 
 def without_host_limit(workload: Workload) -> Workload:
-    """The job on hosts whose memory and drives are never full.
-
-    Args:
-        workload: The job. [-]
-
-    Returns:
-        The job on nodes of unknown memory. [-]
-    """
+    """The job on hosts whose memory and drives are never full."""
 
     def change(cluster: Cluster) -> Cluster:
         free = {"host_memory": None, "nvme_capacity": None}

@@ -29,15 +29,7 @@ TRIES = 4
 
 
 def legal_conflict(case: Case) -> tuple[Limit, ...]:
-    """A minimal set of limits that leaves no legal layout.
-
-    Args:
-        case: A job without a legal layout. [-]
-
-    Returns:
-        Limits: without any one of them, and without all limits not named, a layout
-        is legal. [-]
-    """
+    """A minimal set of limits that leaves no legal layout."""
     every = [each for each in limits_in_force(case) if each.field not in NO_DIVISOR]
     given = [each for each in every if each.field.startswith("search.")]
     others = [each for each in every if each not in given]
@@ -58,9 +50,6 @@ def _needed(
         case: A job without a legal layout. [-]
         limits: Limits to look at, in order. [-]
         dropped: Redundant limits so far; redundant ones of `limits` are added. [-]
-
-    Returns:
-        Limits that stay. [-]
     """
     if not limits:
         return []

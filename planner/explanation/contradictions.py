@@ -33,9 +33,6 @@ def contradiction(case: Case) -> Contradiction:
     alone, the model's own numbers are named, too. The nearest values of a limit are
     legal with everything else as it is.
 
-    Args:
-        case: A job without a legal layout. [-]
-
     Returns:
         The limits, a sentence, the nearest values, and what removed the last layouts.
     """
@@ -52,15 +49,7 @@ def contradiction(case: Case) -> Contradiction:
 
 
 def as_error(found: Contradiction, file: str) -> BadInputError:
-    """A contradiction as the error that a command leaves with.
-
-    Args:
-        found: Limits that clash, and the nearest legal values. [-]
-        file: The job's file. [text]
-
-    Returns:
-        An error with the clash, the nearest values and the last removal. [-]
-    """
+    """A contradiction as the error that a command leaves with."""
     near = f"; what would go: {', or '.join(found.nearest)}" if found.nearest else ""
     fields = ", ".join(limit.field for limit in found.limits)
     return BadInputError(

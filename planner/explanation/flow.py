@@ -158,15 +158,7 @@ def _in_turn(
 
 
 def workload_of(case: Case, plan: RankedPlan) -> Workload:
-    """The job that a plan is for: its framework, method and optimizer.
-
-    Args:
-        case: The job. [-]
-        plan: A plan of the job. [-]
-
-    Returns:
-        One of the job's workloads under the plan's settings. [-]
-    """
+    """The job that a plan is for: its framework, method and optimizer."""
     name = plan.estimate.stack.get("framework")
     by_name = {w.framework.name: w for w in case.workloads}
     return with_settings(by_name[str(name)], plan.settings)

@@ -93,10 +93,6 @@ def _faults(
 def differences(given: Layout, best: Layout) -> dict[str, str]:
     """The choices in which a layout differs from the best, in words.
 
-    Args:
-        given: A complete layout. [-]
-        best: Another layout on as many GPUs. [-]
-
     Returns:
         Words by choice, for example `tp 8 -> 4`; dp follows from the others.
     """
@@ -143,9 +139,6 @@ def changed(given: Layout, best: Layout, chosen: Collection[str]) -> PartialLayo
         given: A complete layout. [-]
         best: The layout to take from. [-]
         chosen: Names of :func:`differences`. [text]
-
-    Returns:
-        A partial layout; the split of the layers is open where it has to be new.
     """
     source = {a.name: best if a.name in chosen else given for a in CHOICES}
     fields: dict[str, object] = {a.name: a.of(source[a.name]) for a in CHOICES}

@@ -42,9 +42,6 @@ class InForce:
 def limits_in_force(case: Case) -> list[InForce]:
     """Every limit of a job, in the order in which removal is tried.
 
-    Args:
-        case: The job. [-]
-
     Returns:
         Limits: of the space, the framework, the training block, the cluster, the
         user's search block and the memory. [-], shape (limits,)
@@ -63,15 +60,7 @@ def limits_in_force(case: Case) -> list[InForce]:
 
 
 def lifted(case: Case, dropped: Sequence[InForce]) -> Iterator[Case]:
-    """A job without some of its limits.
-
-    Args:
-        case: The job. [-]
-        dropped: Limits to lift. [-]
-
-    Yields:
-        Cases; one feasible case is enough.
-    """
+    """A job without some of its limits."""
     cases = [case]
     for limit in dropped:
         cases = [changed for each in cases for changed in limit.lift(each)]
@@ -102,10 +91,6 @@ def _limit(field: str, words: str, lift: Lift, *assignments: str) -> InForce:
 
 def widened(case: Case, assignments: tuple[str, ...]) -> Case | None:
     """The job with some assignments, where they are legal.
-
-    Args:
-        case: The job. [-]
-        assignments: `a.b.c=value` each. [text]
 
     Returns:
         The changed job; None where the spec or a name in the spec is refused. [-]
@@ -187,14 +172,7 @@ def _gpus(case: Case) -> InForce:
 
 
 def other_sizes(case: Case) -> Iterator[Case]:
-    """The job on other numbers of nodes: near the job's number, and multiples of it.
-
-    Args:
-        case: The job. [-]
-
-    Yields:
-        Cases.
-    """
+    """The job on other numbers of nodes: near the job's number, and multiples of it."""
     own = case.workloads[0].topology.cluster.spec.nodes
     near = [n for step in range(1, NEAR + 1) for n in (own + step, own - step) if n > 0]
     for nodes in dict.fromkeys([*near, *(own * k for k in (2, 3, 4, 5, 7, 8, 16))]):

@@ -41,16 +41,6 @@ def moved(layout: Layout, **changes: object) -> PartialLayout:
     """A layout with some degrees changed; stages, recompute and order are left open.
 
     ``dp`` follows from the GPUs. A shard group of all replicas stays such a group.
-
-    Args:
-        layout: A complete layout. [-]
-        changes: Fields of a layout. [-]
-
-    Returns:
-        A partial layout for a prediction to complete. [-]
-
-    Raises:
-        ValidationError: A field refuses the given value.
     """
     fields: dict[str, object] = {axis.name: axis.of(layout) for axis in KEPT}
     fields["offload"], fields["comm_dtype"] = layout.offload, layout.comm_dtype

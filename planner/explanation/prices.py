@@ -82,9 +82,6 @@ class Better:
 def betters(workload: Workload) -> Iterator[Better]:
     """Improvements of the machine that are priced.
 
-    Args:
-        workload: The job. [-]
-
     Yields:
         NICs, memory, matrix products; a wider scale-up domain where the job has GPUs
         outside one domain.
@@ -141,9 +138,6 @@ def sensitivities(
         workload: The job that the best plan is for. [-]
         best: Best plan of the job. [-]
         clock: Time for the searches, each an equal share. [s]
-
-    Returns:
-        One answer for each improvement.
     """
     every = list(betters(workload))
     return tuple(

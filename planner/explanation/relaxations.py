@@ -62,9 +62,6 @@ def relaxations(
         conflict: Limits that cannot hold together; no single change that keeps all of
             them makes the job feasible. [-]
         clock: Time for all changes; each takes a share of the time left. [s]
-
-    Returns:
-        Single changes after which a plan was found; where there are none, pairs.
     """
     named = {limit.field for limit in conflict}
     found = _best_after_each(case, list(_options(case, named, clock)), clock)

@@ -11,13 +11,6 @@ from planner.verify.writable import writer_breaches
 def predict_writable(workload: Workload, partial: PartialLayout) -> RankedPlan:
     """Complete and price a layout that the framework's launch files have words for.
 
-    Args:
-        workload: The job. [-]
-        partial: Degrees of the layout. [-]
-
-    Returns:
-        The plan. [-]
-
     Raises:
         BadInputError: No legal layout has those degrees, or no writer has words for it.
     """

@@ -16,9 +16,6 @@ LATENT = ("q", "q_a", "q_b", "kv_a", "kv_b")
 def targets(asked: Asked) -> str | list[str]:
     """Linear layers that carry an adapter, as the model's code names them.
 
-    Args:
-        asked: The job. [-]
-
     Returns:
         Names, or all-linear; names that the model lacks are left out. [text]
     """
@@ -30,14 +27,6 @@ def with_names(room: str, training: TrainingSpec, model: Architecture) -> Traini
 
     One adapter on queries, keys and values as one product is three where the model has
     three linear layers.
-
-    Args:
-        room: The framework. [text]
-        training: The job's training block. [-]
-        model: The model. [-]
-
-    Returns:
-        The block; unchanged where the framework has no names for the layers. [-]
     """
     if room not in ROOMS or not training.frozen or on_experts(training.lora, model):
         return training
@@ -50,10 +39,6 @@ def with_names(room: str, training: TrainingSpec, model: Architecture) -> Traini
 
 def on_experts(lora: LoraSpec, model: Architecture) -> bool:
     """Tell if adapters are asked for on routed experts, which are no linear layers.
-
-    Args:
-        lora: The adapters. [-]
-        model: The model. [-]
 
     Returns:
         True where a feed-forward layer that carries adapters is routed.

@@ -15,16 +15,7 @@ NAMES = ("name", "version")
 def by_hand(
     usual: Framework, framework: Framework, stack: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Say which fields of a stack are not the framework's own.
-
-    Args:
-        usual: The framework on its default stack. [-]
-        framework: The framework on the stack that the job names. [-]
-        stack: The stack block of the job. [-]
-
-    Yields:
-        Field, value, and the value that the field has otherwise. [text]
-    """
+    """Say which fields of a stack are not the framework's own."""
     for name, value in stack.items():
         if name in NAMES:
             before = getattr(usual.profile, name)

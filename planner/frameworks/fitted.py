@@ -46,15 +46,7 @@ class Fit(BaseModel):
     stacks: dict[str, Deviation] = {}
 
     def deviation(self, arch: str, stack: str) -> Deviation:
-        """Deviation of a stack on one architecture.
-
-        Args:
-            arch: Architecture of the GPU. [text]
-            stack: Name of the stack. [text]
-
-        Returns:
-            The three levels together. [-]
-        """
+        """Deviation of a stack on one architecture."""
         none = Deviation()
         by_arch = self.everything.then(self.architectures.get(arch, none))
         return by_arch.then(self.stacks.get(stack, none))
@@ -91,29 +83,14 @@ class Intervals(BaseModel):
     """Architectures that have measurements. [text]"""
 
     def nearest(self, keys: tuple[str, ...]) -> tuple[str, Group]:
-        """The first group that has measurements.
-
-        Args:
-            keys: Groups, nearest first. [text]
-
-        Returns:
-            Name and band of the group; the band of all runs where no group has any. [-]
-        """
+        """The first group that has measurements."""
         for key in keys:
             if key in self.groups:
                 return key, self.groups[key]
         return "every stack and GPU", self.everything
 
     def band(self, keys: tuple[str, ...], arch: str) -> Band:
-        """The band of a job, wider where its stack or architecture has no measurement.
-
-        Args:
-            keys: Groups, nearest first. [text]
-            arch: Architecture of the GPU. [text]
-
-        Returns:
-            Bounds over the predicted value. [1]
-        """
+        """Band of a job, wider where its stack or architecture has no measurement."""
         where, group = self.nearest(keys)
         seen = where == keys[0] and arch in self.architectures
         return group.band if seen else group.band.wider(UNSEEN)
@@ -131,28 +108,12 @@ class AllIntervals(BaseModel):
 
 
 def time_keys(framework: str, stack: str) -> tuple[str, ...]:
-    """Groups of step times that a job belongs to, nearest first.
-
-    Args:
-        framework: Name of the framework. [text]
-        stack: Name of the stack. [text]
-
-    Returns:
-        Framework with stack, framework. [text]
-    """
+    """Groups of step times that a job belongs to, nearest first."""
     return (f"{framework}, {stack}", framework)
 
 
 def memory_keys(framework: str, counter: str) -> tuple[str, ...]:
-    """Groups of peak memories that a job belongs to, nearest first.
-
-    Args:
-        framework: Name of the framework. [text]
-        counter: allocated, active, reserved, device or unknown. [text]
-
-    Returns:
-        Counter with framework, counter. [text]
-    """
+    """Groups of peak memories that a job belongs to, nearest first."""
     kind = COUNTERS[counter]
     return (f"{kind}, {framework}", kind)
 
@@ -163,21 +124,13 @@ def _read(name: str) -> object:
 
 @lru_cache
 def fitted() -> Fit:
-    """Read the deviations of constants that measured runs show.
-
-    Returns:
-        Deviations by level. [-]
-    """
+    """Read the deviations of constants that measured runs show."""
     return Fit.model_validate(_read(FITTED))
 
 
 @lru_cache
 def intervals() -> AllIntervals:
-    """Read the bands that the errors at first contact give.
-
-    Returns:
-        Bands by group. [-]
-    """
+    """Read the bands that the errors at first contact give."""
     return AllIntervals.model_validate(_read(INTERVALS))
 
 

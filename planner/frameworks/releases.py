@@ -74,14 +74,7 @@ class Releases(BaseModel):
     source: str
 
     def stack_at(self, day: date) -> str:
-        """Stack that stands for the code of a day.
-
-        Args:
-            day: Date of the code. [-]
-
-        Returns:
-            Name of the stack; the default stack's from the last date on. [text]
-        """
+        """Stack that stands for the code of a day."""
         older = (each.stack for each in self.dated if day < each.until)
         return next(older, self.stacks[0])
 
@@ -91,9 +84,6 @@ class Releases(BaseModel):
         Args:
             day: Date of the code. [-]
             compiled: True where blocks are compiled. [-]
-
-        Returns:
-            Facts, in the order of the file. [-]
         """
         there = (fact for fact in self.facts if fact.since <= day < fact.until)
         return tuple(fact for fact in there if compiled or not fact.compiled)
@@ -101,14 +91,7 @@ class Releases(BaseModel):
 
 @lru_cache
 def releases(room: str) -> Releases | None:
-    """Read ``planner/frameworks/<room>/releases.yaml``.
-
-    Args:
-        room: Name of the framework. [text]
-
-    Returns:
-        Releases; none where all stacks of a framework stand for years of their own.
-    """
+    """Read ``planner/frameworks/<room>/releases.yaml``."""
     path = files("planner.frameworks") / room / "releases.yaml"
     if not path.is_file():
         return None
@@ -117,13 +100,6 @@ def releases(room: str) -> Releases | None:
 
 def release_date(framework: Framework, version: object) -> date:
     """Date of a framework's code that a job names by its version or by the date.
-
-    Args:
-        framework: The framework on the job's stack. [-]
-        version: A known version, or a date. [text]
-
-    Returns:
-        The date; the last there is for the newest release. [-]
 
     Raises:
         BadInputError: Neither; names the known versions.
@@ -153,16 +129,9 @@ def release_date(framework: Framework, version: object) -> date:
 def as_released(framework: Framework, version: object) -> Framework:
     """Put a framework on one of its releases.
 
-    Args:
-        framework: The framework on the job's stack. [-]
-        version: A known version, or a date. [text]
-
     Returns:
         The framework as it was. No launch files are written for a release whose habits
         are facts of its own.
-
-    Raises:
-        BadInputError: No such release.
     """
     day = release_date(framework, version)
     dated = _at(framework, day)
@@ -188,15 +157,7 @@ def _labelled(framework: Framework, version: object) -> Framework:
 
 
 def with_facts(framework: Framework, day: date) -> Framework:
-    """Give a framework the memory habits that its code had on a day.
-
-    Args:
-        framework: The framework, as it is today. [-]
-        day: Date of the code. [-]
-
-    Returns:
-        The framework; unchanged where it has no releases. [-]
-    """
+    """Give a framework the memory habits that its code had on a day."""
     recipe = framework.recipe
     for fact in _facts(framework, day):
         recipe = fact.recipe.on(recipe)
@@ -209,15 +170,7 @@ def _facts(framework: Framework, day: date) -> tuple[Fact, ...]:
 
 
 def open_words(framework: Framework, version: object) -> Fields:
-    """Words of a release's settings where a job leaves them open.
-
-    Args:
-        framework: The framework on the job's stack. [-]
-        version: A known version, or a date. [text]
-
-    Returns:
-        Words that differ from those of the newest release. [text]
-    """
+    """Words of a release's settings where a job leaves them open."""
     words: Fields = {}
     for fact in _facts(framework, release_date(framework, version)):
         words = {**words, **fact.words}
@@ -230,9 +183,6 @@ def stack_of_year(room: str, year: float) -> str:
     Args:
         room: Name of a framework with dated stacks. [text]
         year: For example 2024.5. [year]
-
-    Returns:
-        Name of the stack. [text]
     """
     known = releases(room)
     assert known is not None
@@ -244,9 +194,6 @@ def day_of(year: float) -> date:
 
     Args:
         year: For example 2024.5. [year]
-
-    Returns:
-        The day. [-]
     """
     whole = int(year)
     return date(whole, 1, 1) + timedelta(days=int((year - whole) * _YEAR))

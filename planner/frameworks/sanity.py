@@ -75,11 +75,6 @@ class Floor(Measured):
 def record_key(*, arch: str, precision: str, method: str) -> str:
     """Key of the kind of run that a record holds for.
 
-    Args:
-        arch: Architecture of the GPU. [text]
-        precision: Format of the matrix products. [text]
-        method: full, lora or qlora. [text]
-
     Returns:
         For example ``hopper, half, full`` or ``blackwell, fp8, adapters``. [text]
     """
@@ -93,29 +88,17 @@ def _read(name: str) -> object:
 
 @lru_cache
 def records() -> dict[str, Record]:
-    """Read the best measured run of every kind of run.
-
-    Returns:
-        Records by key. [1]
-    """
+    """Read the best measured run of every kind of run."""
     return Records.model_validate(_read(RECORDS)).records
 
 
 @lru_cache
 def floor() -> Floor:
-    """Read the rate below which a run is taken for misconfigured.
-
-    Returns:
-        The rate and its source. [-]
-    """
+    """Read the rate below which a run is taken for misconfigured."""
     return Floor.model_validate(_read(FLOOR))
 
 
 @lru_cache
 def compared() -> Comparison:
-    """Read the error of comparing two layouts of one job.
-
-    Returns:
-        Spread of the error. [1]
-    """
+    """Read the error of comparing two layouts of one job."""
     return Comparison.model_validate(_read(COMPARISON))

@@ -22,14 +22,6 @@ _EAGER = "-eager"
 def named_stack(framework: Framework, given: Fields) -> Framework:
     """Put a framework on the stack and the release that a job names.
 
-    Args:
-        framework: The framework on its default stack. [-]
-        given: Stack block of the job. [-]
-
-    Returns:
-        The framework on that stack; on its eager stack where the job names none and
-        turns compilation off. [-]
-
     Raises:
         BadInputError: No such stack, no eager stack, or no such release.
     """
@@ -57,20 +49,7 @@ def _stacked(framework: Framework, given: Fields) -> Framework:
 def set_by_job(
     framework: Framework, usual: Framework, stack: Fields, filled: Fields
 ) -> Framework:
-    """Put the settings of a job's stack block on a framework.
-
-    Args:
-        framework: The framework on the named stack, as measured. [-]
-        usual: The framework on its default stack. [-]
-        stack: Stack block of the job. [-]
-        filled: Settings that the block leaves open and the job decides. [-]
-
-    Returns:
-        The framework with profile and recipe of the job, and the words for them. [-]
-
-    Raises:
-        BadInputError: A key or a value is wrong.
-    """
+    """Put the settings of a job's stack block on a framework."""
     words = {**filled, **stack}
     chosen, rest = _with_options(framework, words)
     given = {ALIASES.get(key, key): value for key, value in rest.items()}

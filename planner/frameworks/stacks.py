@@ -72,14 +72,7 @@ class StackLimits(BaseModel):
     """ZeRO stage that a category needs beyond being sharded, to be offloaded. [1]"""
 
     def on(self, limits: Limits) -> Limits:
-        """Replace a room's limits by the limits that the stack gives.
-
-        Args:
-            limits: Limits of the room. [-]
-
-        Returns:
-            Limits of the stack; the room's where the stack gives none. [-]
-        """
+        """Replace a room's limits by the limits that the stack gives."""
         return replace(limits, **self.model_dump(exclude_none=True))
 
 
@@ -127,14 +120,7 @@ def _folder(room: str) -> Traversable:
 
 @lru_cache
 def stack_names(room: str) -> tuple[str, ...]:
-    """Stacks of a room: one file each in ``planner/frameworks/<room>/stacks``.
-
-    Args:
-        room: Name of the framework. [text]
-
-    Returns:
-        Names, sorted. [text]
-    """
+    """Stacks of a room: one file each in ``planner/frameworks/<room>/stacks``."""
     there = (path.name for path in _folder(room).iterdir())
     return tuple(
         sorted(name.removesuffix(_ENDING) for name in there if name.endswith(_ENDING))
@@ -144,13 +130,6 @@ def stack_names(room: str) -> tuple[str, ...]:
 @lru_cache
 def read_stack(room: str, name: str) -> Stack:
     """Read a stack of a room.
-
-    Args:
-        room: Name of the framework. [text]
-        name: Name of the stack. [text]
-
-    Returns:
-        The stack: title, era, source and changes. [-]
 
     Raises:
         BadInputError: No such stack in that room; names the nearest.
@@ -169,13 +148,6 @@ def read_stack(room: str, name: str) -> Stack:
 
 def with_stack(framework: Framework, name: str) -> Framework:
     """Put a framework on a named stack in place of the default stack.
-
-    Args:
-        framework: Any framework. [-]
-        name: Name of the stack. [text]
-
-    Returns:
-        The framework with that profile, recipe and limits. [-]
 
     Raises:
         BadInputError: No such stack in that framework; names the nearest.

@@ -47,9 +47,6 @@ def _file() -> _File:
 def has_buffers(family: str) -> bool:
     """Tell a family whose state dict holds more than parameters.
 
-    Args:
-        family: Hugging Face model type. [text]
-
     Returns:
         True where every rank has to read the weights by itself.
     """
@@ -59,9 +56,6 @@ def has_buffers(family: str) -> bool:
 def wrapped_block(family: str) -> str | None:
     """Class of the block to shard, of a family whose code names blocks it lacks.
 
-    Args:
-        family: Hugging Face model type. [text]
-
     Returns:
         Name of the class; None where the code names its own blocks. [text]
     """
@@ -69,14 +63,7 @@ def wrapped_block(family: str) -> str | None:
 
 
 def implementations(family: str) -> tuple[str, ...]:
-    """Attention implementations that a family's code has, the preferred first.
-
-    Args:
-        family: Hugging Face model type. [text]
-
-    Returns:
-        Words of attn_implementation. [text]
-    """
+    """Attention implementations that a family's code has, the preferred first."""
     its = _file()
     return its.families.get(family, its.usual)
 
@@ -110,15 +97,6 @@ def with_attention(
     room: str, stack: Mapping[str, object], family: str, arch: str
 ) -> dict[str, object]:
     """Stack block of a job, with attention by the shared word, that the family has.
-
-    Args:
-        room: The framework. [text]
-        stack: The job's stack block. [-]
-        family: Hugging Face model type. [text]
-        arch: Architecture of the GPUs. [text]
-
-    Returns:
-        The block; attention is added where the family lacks the room's default. [-]
 
     Raises:
         BadInputError: The family's code lacks the attention that the block asks for.
@@ -193,9 +171,6 @@ def with_pairs(
         stack: The job's stack block. [-]
         reference: Frozen model of preference training, or None. [text]
 
-    Returns:
-        The block; a loss in chunks of tokens is added where none is named. [-]
-
     References:
         trl 1.16.0 trainer/dpo_trainer.py, add_fused_lm_head.
     """
@@ -236,10 +211,6 @@ def with_rows(
 def attention(asked: Asked, room: str) -> str | None:
     """Word of attn_implementation that runs the priced attention.
 
-    Args:
-        asked: The job. [-]
-        room: The target's framework. [text]
-
     Returns:
         The word; None where the model's code lacks the priced attention. The model's
         default for a job of another framework. [text]
@@ -252,15 +223,7 @@ def attention(asked: Asked, room: str) -> str | None:
 
 
 def attention_lacks(asked: Asked, room: str) -> Iterator[Lack]:
-    """Priced attention that the model's code lacks.
-
-    Args:
-        asked: The job. [-]
-        room: The target's framework. [text]
-
-    Yields:
-        One record, or no record.
-    """
+    """Priced attention that the model's code lacks."""
     if attention(asked, room) is None:
         names = map(attention_word, implementations(asked.model.family))
         allowed = ", ".join(map(str, names))
@@ -274,9 +237,6 @@ def sharing_lacks(asked: Asked, most: int) -> Iterator[Lack]:
     Args:
         asked: The job. [-]
         most: Highest ZeRO stage that holds such weights once. [1]
-
-    Yields:
-        One record where layers share weights, or no record.
 
     References:
         PyTorch, FullyShardedDataParallel: a parameter lies in one unit, and a unit here

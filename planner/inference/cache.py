@@ -23,11 +23,6 @@ def token_bytes(kind: LayerKind, facts: CacheFacts, tp: int = 1) -> float:
     indexer: one key of ``d_i`` more. Compressed attention: one key of m tokens, and one
     of the index. Keys of an earlier layer, or a scan: none.
 
-    Args:
-        kind: Kind of layer. [-]
-        facts: Format of the cache. [-]
-        tp: GPUs that share the layer. [1]
-
     Returns:
         Memory. [B]
 
@@ -79,10 +74,6 @@ def state_bytes(kind: LayerKind, tp: int = 1) -> float:
 
     A scan keeps its state in fp32, and in half precision the last tokens that its
     convolution reads. Compressed attention keeps the keys of its window beside.
-
-    Args:
-        kind: Kind of layer. [-]
-        tp: GPUs that share the layer. [1]
 
     Returns:
         Memory, zero for layers with keys. [B]

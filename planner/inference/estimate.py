@@ -141,13 +141,6 @@ def legal_groups(model: Architecture, most: int) -> Iterator[int]:
     """Tensor-parallel degrees that a model can be split over, ascending.
 
     Query heads divide over the GPUs; key and value heads divide or are repeated.
-
-    Args:
-        model: The model. [-]
-        most: Largest group of interest. [1]
-
-    Yields:
-        GPUs of a group. [1]
     """
     for tp in range(1, most + 1):
         if all(_splits(kind.attention.heads, kind, tp) for kind in model.kinds):
@@ -181,10 +174,6 @@ def gpus_to_serve(
 
 def cache_bytes_per_token(model: Architecture, spec: InferenceSpec) -> float:
     """Bytes that one more token of one sequence takes on one GPU.
-
-    Args:
-        model: The model. [-]
-        spec: Format of the cache, group. [-]
 
     Returns:
         Memory over all layers, before any window is full. [B]

@@ -41,10 +41,6 @@ class WeightFacts(_Fact):
 
         ``(K N bits + N row_bits + N ceil(K / group) group_bits) / 8``
 
-        Args:
-            inputs: Columns K that the linear reads. [1]
-            outputs: Columns N that the linear writes. [1]
-
         Returns:
             Memory. [B]
         """
@@ -67,9 +63,6 @@ class CacheFacts(_Fact):
 
     def vector_bytes(self, width: int) -> float:
         """Bytes of one cached vector.
-
-        Args:
-            width: Numbers in the vector. [1]
 
         Returns:
             ``(width bits + vector_bits) / 8``, zero for an empty vector. [B]
@@ -109,10 +102,6 @@ class Formats(BaseModel):
 
 @cache
 def formats() -> Formats:
-    """Read ``formats.yaml`` once.
-
-    Returns:
-        Formats of weights and caches, and the runtime. [-]
-    """
+    """Read ``formats.yaml`` once."""
     text = (files("planner.inference") / "formats.yaml").read_text("utf-8")
     return Formats.model_validate(parse_yaml(text))

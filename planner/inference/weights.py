@@ -25,11 +25,6 @@ def layer_weight_bytes(kind: LayerKind, facts: WeightFacts, tp: int) -> float:
     ``sum of copies linear_bytes(K / t, N) + (P / t - linears) others / 8``, where
     replicated parameters count whole on every GPU.
 
-    Args:
-        kind: Kind of layer. [-]
-        facts: The format. [-]
-        tp: GPUs that share the layer. [1]
-
     Returns:
         Memory. [B]
 
@@ -49,11 +44,6 @@ def weight_bytes(model: Architecture, facts: WeightFacts, tp: int = 1) -> float:
     Embedding, head, norms and biases take ``facts.others`` bits. A tied head adds
     nothing to the table of the embedding.
 
-    Args:
-        model: The model. [-]
-        facts: The format of the linears. [-]
-        tp: GPUs that share every layer. [1]
-
     Returns:
         Memory. [B]
 
@@ -69,14 +59,6 @@ def weight_bytes(model: Architecture, facts: WeightFacts, tp: int = 1) -> float:
 
 
 def largest_linear(model: Architecture, tp: int = 1) -> float:
-    """Weights of the largest linear on one GPU.
-
-    Args:
-        model: The model. [-]
-        tp: GPUs that share every layer. [1]
-
-    Returns:
-        Weights of one copy. [1]
-    """
+    """Weights of the largest linear on one GPU."""
     sizes = (i * o for kind in model.kinds for i, o, _ in _linears(kind, tp))
     return max(sizes, default=0.0)

@@ -26,16 +26,7 @@ SHIPPED_WEIGHT = 4.0
 
 
 def shipped_profile(room: str, stack: str, arch: str) -> Profile:
-    """Profile of a named stack with the constants that published runs fitted.
-
-    Args:
-        room: Name of the framework. [text]
-        stack: Name of the stack. [text]
-        arch: Architecture of the GPU. [text]
-
-    Returns:
-        The defaults that `planner calibrate` starts from. [-]
-    """
+    """Profile of a named stack with the constants that published runs fitted."""
     framework = next(one for one in FRAMEWORKS if one.name == room)
     documented = with_stack(framework, stack).profile
     return fitted().deviation(arch, stack).of(documented)
@@ -47,12 +38,6 @@ def measured_of(cluster: Cluster, own: CalibrationFile | None) -> GpuCalibration
     Args:
         cluster: The cluster, whose nodes may limit the power of a GPU. [-]
         own: The user's measurements, which were made under that limit, or None. [-]
-
-    Returns:
-        Rates of kernels and of memory. [-]
-
-    Raises:
-        ValueError: The GPU has no calibration.
     """
     rate = rate_held(cluster.gpu, cluster.node)
     known = held(published(cluster.gpu.name, cluster.catalog), rate)
@@ -60,14 +45,7 @@ def measured_of(cluster: Cluster, own: CalibrationFile | None) -> GpuCalibration
 
 
 def shape_of(model: Architecture) -> str:
-    """Shape of a model, by which a calibration knows the jobs that were measured.
-
-    Args:
-        model: The model. [-]
-
-    Returns:
-        Layers, their width, and a word for experts. [text]
-    """
+    """Shape of a model, by which a calibration knows the jobs that were measured."""
     kind = " with experts" if model.expert_parameters else ""
     return f"{model.layers} layers of {model.hidden}{kind}"
 
@@ -81,9 +59,6 @@ def calibrated(
         workload: The job on a documented stack. [-]
         own: The user's measurements, or None. [-]
         campaign: State of the cluster that ran the job; empty for any. [text]
-
-    Returns:
-        The workload with corrected constants, and bands of uncertainty. [-]
 
     Raises:
         CatalogError: A section of the user's file is wrong; names the field.

@@ -139,9 +139,6 @@ class StackFit(Factors, _OfStack):
 def most(name: Constant) -> float:
     """Largest value of a constant that a profile may have.
 
-    Args:
-        name: The constant. [text]
-
     Returns:
         Upper end of the constant. [1] or [s]
     """
@@ -185,12 +182,6 @@ class CalibrationFile(BaseModel):
     def kernels(self, its: GpuCalibration) -> GpuCalibration:
         """A GPU's calibration with the measurements of this file.
 
-        Args:
-            its: Calibration of the GPU without this file. [-]
-
-        Returns:
-            The calibration; unchanged where the file has no kernels of this GPU. [-]
-
         Raises:
             CatalogError: A section is wrong; names the field.
         """
@@ -200,17 +191,7 @@ class CalibrationFile(BaseModel):
         return remeasured(its, sections, where=f"gpus.{its.name}")
 
     def fit(self, gpu: str, framework: str, stack: str) -> StackFit | None:
-        """The fit of a stack on a GPU.
-
-        Args:
-            gpu: Name of the GPU. [-]
-            framework: Name of the framework. [-]
-            stack: Name of the stack. [-]
-
-        Returns:
-            The fit under this framework, else the fit that names no framework, else
-            None. [-]
-        """
+        """The fit of a stack on a GPU."""
         found = {
             f.framework: f for f in self.stacks if (f.gpu, f.stack) == (gpu, stack)
         }
@@ -219,13 +200,6 @@ class CalibrationFile(BaseModel):
 
 def read_calibration(path: Path, catalog: Catalog) -> CalibrationFile:
     """Read a calibration file and check all of it.
-
-    Args:
-        path: YAML file. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        Content of the file; every GPU is in the catalog. [-]
 
     Raises:
         BadInputError: The file is unreadable, a field is wrong, or a GPU, framework
@@ -238,14 +212,6 @@ def parse_calibration(
     fields: Mapping[str, Any], *, file: str, catalog: Catalog
 ) -> CalibrationFile:
     """Check the content of a calibration file.
-
-    Args:
-        fields: Top-level fields of the file. [-]
-        file: The file, for messages. [text]
-        catalog: Files of facts. [-]
-
-    Returns:
-        The checked content; every GPU is in the catalog. [-]
 
     Raises:
         BadInputError: A field is wrong, or a GPU, framework or stack is not known.

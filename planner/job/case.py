@@ -52,17 +52,7 @@ class Case:
         return found
 
     def assigned(self, assignments: Sequence[str]) -> Self:
-        """The job with fields of the spec replaced.
-
-        Args:
-            assignments: `a.b.c=value` each. [text]
-
-        Returns:
-            Another case. [-]
-
-        Raises:
-            BadInputError: A field is wrong.
-        """
+        """The job with fields of the spec replaced."""
         spec = reassigned(
             self.spec,
             assignments,
@@ -73,12 +63,5 @@ class Case:
         return replace(self, spec=spec)
 
     def edited(self, edit: Edit) -> Self:
-        """The job with the resolved form changed.
-
-        Args:
-            edit: The change. [-]
-
-        Returns:
-            Another case. [-]
-        """
+        """The job with the resolved form changed."""
         return replace(self, edits=(*self.edits, edit))

@@ -18,12 +18,6 @@ def wire_formats(workload: Workload) -> Iterator[CommDtype]:
     takes the narrowest parameter format alone. That gathers fewer bytes into smaller
     buffers, and weights kept in the format take less memory; nothing else changes. So
     no layout takes more time or memory than with wider parameters.
-
-    Args:
-        workload: The job under its training block. [-]
-
-    Yields:
-        Formats; none where the framework has none of those listed. [-]
     """
     axes = [_allowed(workload, axis) for axis in FORMAT_AXES]
     for gradients, parameters in product(*axes):
@@ -44,14 +38,7 @@ def _allowed(workload: Workload, axis: str) -> list[str]:
 
 
 def refuse_formats(workloads: Sequence[Workload]) -> None:
-    """Refuse a listed format that no framework has under any listed precision.
-
-    Args:
-        workloads: The job under each framework and training block. [-]
-
-    Raises:
-        BadInputError: Names the format, and the formats that exist.
-    """
+    """Refuse a listed format that no framework has under any listed precision."""
     for axis, name in FORMAT_AXES.items():
         known = list(dict.fromkeys(f for w in workloads for f in w.sendable(name)))
         for word in workloads[0].search.choices(axis):

@@ -98,10 +98,6 @@ RULES = {axis.name: _rule(axis) for axis in AXES if axis.limit}
 def lacking(limits: Limits, search: SearchSpec) -> dict[str, str]:
     """The search limits that a framework cannot express.
 
-    Args:
-        limits: Limits of the framework. [-]
-        search: The user's limits. [-]
-
     Returns:
         Words for the lack, by axis; empty where the framework lacks nothing. [text]
     """
@@ -111,15 +107,7 @@ def lacking(limits: Limits, search: SearchSpec) -> dict[str, str]:
 
 
 def able(axis: str, search: SearchSpec) -> tuple[str, ...]:
-    """Frameworks that can express the limit on an axis, or else their stacks.
-
-    Args:
-        axis: A field of the search block. [text]
-        search: The user's limits. [-]
-
-    Returns:
-        Names in order of listing, stacks after their framework. [text]
-    """
+    """Frameworks that can express the limit on an axis, or else their stacks."""
     found: list[str] = []
     for framework in FRAMEWORKS:
         if RULES[axis](framework.limits, search) is None:
@@ -143,9 +131,6 @@ def _stacks(framework: Framework) -> Iterator[tuple[str, Limits]]:
 def refuse_inexpressible(workloads: Sequence[Workload]) -> None:
     """Refuse a limit that no framework of a job can express.
 
-    Args:
-        workloads: The job under each framework that may run it. [-]
-
     Raises:
         BadInputError: Says what the framework lacks, and names those that have it.
     """
@@ -163,14 +148,7 @@ def refuse_inexpressible(workloads: Sequence[Workload]) -> None:
 
 
 def refuse_unknown_words(search: SearchSpec) -> None:
-    """Refuse a schedule, order, recompute kind or kind of cp that does not exist.
-
-    Args:
-        search: The user's limits. [-]
-
-    Raises:
-        BadInputError: A word that no framework has, with the nearest.
-    """
+    """Refuse a schedule, order, recompute kind or kind of cp that does not exist."""
     for axis in (axis for axis in WORDS if search.words(axis.name)):
         every = [f.limits for f in FRAMEWORKS]
         every += [limits for f in FRAMEWORKS for _, limits in _stacks(f)]
@@ -191,9 +169,6 @@ def refuse_unknown_words(search: SearchSpec) -> None:
 def unwritable(workload: Workload) -> tuple[Lack, ...]:
     """Features of a job that no writer of the framework has words for, in any layout.
 
-    Args:
-        workload: The job under one framework. [-]
-
     Returns:
         Records of the writer that lacks least. Empty where a writer has words for the
         job, or where the stack has no writer. [-]
@@ -207,9 +182,6 @@ def unwritable(workload: Workload) -> tuple[Lack, ...]:
 
 def refuse_unwritable(workloads: Sequence[Workload]) -> None:
     """Refuse a job that the writers of its frameworks have no words for.
-
-    Args:
-        workloads: The job under each framework and training block. [-]
 
     Raises:
         BadInputError: Names what each framework lacks, and those that have it.

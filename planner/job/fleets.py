@@ -22,14 +22,6 @@ from planner.specs.reading.read import Fields, cluster_fields
 def cluster_named(given: str | Fields, base: Path, catalog: Catalog) -> Cluster:
     """The cluster of a name or path, or of inline fields.
 
-    Args:
-        given: The cluster as a spec has it. [-]
-        base: Folder that relative paths start from. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        Nodes, GPUs and links. [-]
-
     Raises:
         BadInputError: A field is wrong.
         ValueError: A name is unknown, or does not fit.
@@ -47,10 +39,6 @@ def cluster_named(given: str | Fields, base: Path, catalog: Catalog) -> Cluster:
 def mixed_fleet(cluster: Cluster, each: Sequence[Workload]) -> Workload:
     """A job on a mixed fleet, from the same job on each of its pools.
 
-    Args:
-        cluster: The fleet. [-]
-        each: The job on each pool alone, in order. [-]
-
     Returns:
         The job; fields that belong to no pool in particular are the first pool's. [-]
     """
@@ -62,14 +50,7 @@ def mixed_fleet(cluster: Cluster, each: Sequence[Workload]) -> Workload:
 
 
 def with_pods(workload: Workload) -> Workload:
-    """A job with the pods of its fleet, where pods differ in size.
-
-    Args:
-        workload: The job, on nodes of one kind. [-]
-
-    Returns:
-        The job with a pool for each pod in service; no pools for a single pod. [-]
-    """
+    """A job with the pods of its fleet, where pods differ in size."""
     spec, catalog = (its := workload.topology.cluster).spec, its.catalog
     units = spec.tiers[-1].units if spec.tiers else ()
     ends = list(accumulate(units))
@@ -108,13 +89,6 @@ def _pod(spec: ClusterSpec, first: int, nodes: int) -> ClusterSpec | None:
 def on_pools(workload: Pricing, given: Sequence[PoolStages]) -> Pricing:
     """The job on the pools that a given layout names.
 
-    Args:
-        workload: The job. [-]
-        given: Pools of the layout, in the order of the pipeline. [-]
-
-    Returns:
-        The job on these pools; on the whole fleet where the layout names none. [-]
-
     Raises:
         BadInputError: A mixed fleet without named pools, or names that it lacks.
     """
@@ -140,15 +114,6 @@ def on_pools(workload: Pricing, given: Sequence[PoolStages]) -> Pricing:
 
 
 def room_for(workload: Pricing, given: Sequence[PoolStages], each: int) -> int:
-    """Replicas of a pipeline that every hosting pool has room for.
-
-    Args:
-        workload: The job, on the pools of the layout. [-]
-        given: Pools of the layout, with their stages. [-]
-        each: Ranks of one stage of one replica. [1]
-
-    Returns:
-        Replicas, at least one. [1]
-    """
+    """Replicas of a pipeline that every hosting pool has room for."""
     pairs = zip(workload.parts, given, strict=True)
     return max(min(part.gpus // (each * len(own.stages)) for part, own in pairs), 1)

@@ -40,12 +40,6 @@ class Job(Case):
     def asking(self, spec: JobSpec) -> Self:
         """Look up the names of another spec on the same files.
 
-        Args:
-            spec: The spec. [-]
-
-        Returns:
-            The job of that spec. [-]
-
         Raises:
             BadInputError: A name is wrong, or the job does not train.
         """
@@ -60,9 +54,6 @@ class Job(Case):
 
         Args:
             plan: A plan of this job, or None. [-]
-
-        Returns:
-            One of the workloads, with the plan's method and optimizer. [-]
         """
         if plan is None:
             able = (each for each in self.workloads if not unwritable(each))
@@ -71,15 +62,7 @@ class Job(Case):
         return self.workload_under(chosen, plan.settings)
 
     def workload_under(self, framework: str, settings: Mapping[str, str]) -> Workload:
-        """The workload under a framework, with settings that a search chose.
-
-        Args:
-            framework: Name of the framework; another's stands for the first. [text]
-            settings: Values for the training block, by field. [text]
-
-        Returns:
-            One of the workloads, with the settings. [-]
-        """
+        """The workload under a framework, with settings that a search chose."""
         by_name = {w.framework.name: w for w in self.workloads}
         return with_settings(by_name.get(framework, self.workloads[0]), settings)
 
@@ -88,9 +71,6 @@ class Job(Case):
 
         Args:
             plan: The plan that decides framework and settings, or None. [-]
-
-        Returns:
-            Fields of a JobSpec, ready for JSON. [-]
         """
         return resolved_spec(self.spec, self.workload_of(plan), base=self.base)
 
@@ -108,9 +88,6 @@ def load(
         assignments: `a.b.c=value` each. [text]
         catalog: Files of facts. [-]
         calibration: File of what the user measured, or None. [-]
-
-    Returns:
-        The job. [-]
 
     Raises:
         BadInputError: The file, a field or a name is wrong.
@@ -135,9 +112,6 @@ def from_spec(
         catalog: Files of facts. [-]
         calibration: File of what the user measured, or None. [-]
 
-    Returns:
-        The job. [-]
-
     Raises:
         BadInputError: A name is wrong, or the job does not train.
     """
@@ -159,12 +133,6 @@ def as_read(
         base: Folder that relative paths in the job start from. [-]
         catalog: Files of facts. [-]
         calibration: File of what the user measured, or None. [-]
-
-    Returns:
-        The job. [-]
-
-    Raises:
-        BadInputError: The calibration is wrong.
     """
     own = None if calibration is None else read_calibration(calibration, catalog)
     return Job(spec, file, base, catalog, own, measured_in=str(calibration))
@@ -172,13 +140,6 @@ def as_read(
 
 def workload_for(job: Job, given: PartialLayout) -> Workload:
     """The one workload that a layout is priced for.
-
-    Args:
-        job: The job. [-]
-        given: The layout, from the spec or the command line. [-]
-
-    Returns:
-        The workload of the job's framework. [-]
 
     Raises:
         BadInputError: There is no layout, or the job has several frameworks.
@@ -194,17 +155,7 @@ def workload_for(job: Job, given: PartialLayout) -> Workload:
 
 
 def workload_of_one(job: Job) -> Workload:
-    """The workload of a job that names one framework.
-
-    Args:
-        job: The job. [-]
-
-    Returns:
-        The only workload of the job. [-]
-
-    Raises:
-        BadInputError: The job has several frameworks.
-    """
+    """The workload of a job that names one framework."""
     if len(job.workloads) > 1:
         raise BadInputError(
             "a layout is priced under one framework",

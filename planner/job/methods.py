@@ -19,11 +19,6 @@ FORMATS: tuple[Quantization, ...] = ("nf4", "fp4", "int8")
 def check_method(training: TrainingSpec, model: Architecture, gpu: GpuSpec) -> None:
     """Refuse a method that the model or the GPU cannot do.
 
-    Args:
-        training: The training block. [-]
-        model: The model, no layer frozen yet. [-]
-        gpu: The GPU. [-]
-
     Raises:
         BadInputError: A target or frozen part that the model lacks, a rank above every
             width, nothing left to train, or a format without kernels for the GPU.
@@ -45,10 +40,6 @@ def check_method(training: TrainingSpec, model: Architecture, gpu: GpuSpec) -> N
 
 def frozen_model(training: TrainingSpec, model: Architecture) -> Architecture:
     """The model with the layers that the job freezes as kinds of their own.
-
-    Args:
-        training: The training block. [-]
-        model: The model, with or without frozen layers. [-]
 
     Returns:
         The model, unchanged where nothing is frozen. Frozen layers have no backward

@@ -5,15 +5,7 @@ from planner.specs.job import JobSpec
 
 
 def refuse_objective(spec: JobSpec, instead: str) -> None:
-    """Refuse a job that asks for another plan than the fastest.
-
-    Args:
-        spec: The job. [-]
-        instead: What the command does, in words. [text]
-
-    Raises:
-        BadInputError: The job's objective is not `throughput`.
-    """
+    """Refuse a job that asks for another plan than the fastest."""
     if spec.objective != "throughput":
         raise BadInputError(
             f"{instead}; planner plan and planner sweep search for least "

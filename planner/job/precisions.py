@@ -12,10 +12,6 @@ def can_compute(workload: Workload, precision: str) -> bool:
 
     A format that only the training block states is accepted: the user runs it.
 
-    Args:
-        workload: The job under one framework. [-]
-        precision: A compute format. [text]
-
     Returns:
         True for a format of the framework, and for any format where none is listed.
     """
@@ -24,14 +20,7 @@ def can_compute(workload: Workload, precision: str) -> bool:
 
 
 def refuse_precisions(workloads: Sequence[Workload]) -> None:
-    """Refuse a listed compute format that no framework of the job has.
-
-    Args:
-        workloads: The job under each framework that may run it. [-]
-
-    Raises:
-        BadInputError: Names the format, and the frameworks that have it.
-    """
+    """Refuse a listed compute format that no framework of the job has."""
     for precision in workloads[0].search.choices("precision"):
         if any(can_compute(workload, precision) for workload in workloads):
             continue

@@ -71,13 +71,6 @@ def resolve(
 ) -> tuple[Workload, ...]:
     """A job with everything looked up, once for each framework it may run under.
 
-    Args:
-        spec: The job. [-]
-        file: File of the job, for messages. [text]
-        base: Folder that relative paths in the job start from. [-]
-        catalog: Files of facts. [-]
-        calibration: The user's measurements, laid over the published ones. [-]
-
     Returns:
         One workload, or all of them for framework `any`, shape (frameworks,). [-]
 
@@ -90,14 +83,7 @@ def resolve(
 
 @contextmanager
 def about(file: str) -> Iterator[None]:
-    """Names the job's file in every complaint that names no file itself.
-
-    Args:
-        file: File as the user named it. [text]
-
-    Yields:
-        Nothing.
-    """
+    """Names the job's file in every complaint that names no file itself."""
     try:
         yield
     except BadInputError as error:
@@ -196,15 +182,6 @@ def look_up(
     spec: JobSpec, *, file: str, base: Path, catalog: Catalog
 ) -> tuple[Architecture, Cluster]:
     """The model and the cluster that a job names.
-
-    Args:
-        spec: The job, of training or inference. [-]
-        file: File of the job, for messages. [text]
-        base: Folder that relative paths in the job start from. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        The model, and the cluster with its node, GPU and links. [-]
 
     Raises:
         BadInputError: A name is unknown, or a file is broken.
@@ -308,14 +285,7 @@ def _check_attention(workload: Workload) -> None:
 
 
 def cautions(workload: Workload) -> tuple[str, ...]:
-    """Warn of legal input that is rarely meant.
-
-    Args:
-        workload: The job. [-]
-
-    Returns:
-        Sentences, maybe none. [text]
-    """
+    """Warn of legal input that is rarely meant."""
     longest, given = workload.model.max_position, workload.training.seq_len
     name, said = workload.model.name, (*workload.model.left_out, *_lent(workload))
     if longest is None or given <= longest:
@@ -332,19 +302,7 @@ def _lent(workload: Workload) -> Iterator[str]:
 
 
 def planned_as(spec: JobSpec, family: str, base: Path) -> JobSpec:
-    """A job whose model is planned as if it were of a family.
-
-    Args:
-        spec: The job as read. [-]
-        family: Hugging Face model type of the family. [text]
-        base: Folder that relative paths in the job start from. [-]
-
-    Returns:
-        The job with the model's fields inline. [-]
-
-    Raises:
-        BadInputError: There is no such model.
-    """
+    """A job whose model is planned as if it were of a family."""
     name = "inline model"
     if isinstance(spec.model, str):
         path = Path(spec.model)
@@ -356,16 +314,7 @@ def planned_as(spec: JobSpec, family: str, base: Path) -> JobSpec:
 def resolved_spec(
     spec: JobSpec, workload: Workload, *, base: Path
 ) -> dict[str, object]:
-    """A job that stands on its own: its names and paths replaced by their content.
-
-    Args:
-        spec: The job as read. [-]
-        workload: The job, resolved under one framework. [-]
-        base: Folder that relative paths in the spec start from. [-]
-
-    Returns:
-        Fields of a JobSpec, ready for JSON. [-]
-    """
+    """A job that stands on its own: its names and paths replaced by their content."""
     plain = spec.model_dump(mode="json", by_alias=True, exclude_none=True)
     its_cluster = workload.topology.cluster.spec
     for name in ("economics", "phases"):  # left out where they say nothing

@@ -56,13 +56,6 @@ def compute_optimal_tokens(parameters: float, inference: float = 0.0) -> float:
 def with_tokens(training: TrainingSpec, model: Architecture) -> TrainingSpec:
     """Training block with its length as a number of tokens, where it has a length.
 
-    Args:
-        training: Training block as the user wrote it. [-]
-        model: The model, for the parameters that a token meets. [-]
-
-    Returns:
-        The block with tokens. [-]
-
     Raises:
         BadInputError: The batch ramp is longer than the run.
     """
@@ -86,15 +79,7 @@ def with_tokens(training: TrainingSpec, model: Architecture) -> TrainingSpec:
 
 
 def tokens_rule(training: TrainingSpec, model: Architecture) -> str:
-    """Source of a run's number of tokens, in words.
-
-    Args:
-        training: Training block as the user wrote it. [-]
-        model: The model. [-]
-
-    Returns:
-        A phrase. [text]
-    """
+    """Source of a run's number of tokens, in words."""
     parameters = f"{model.active_parameters / 1e9:,.1f}B parameters"
     if training.compute is not None:
         return f"{training.compute:.3g} FLOP over 6 x {parameters}"

@@ -67,9 +67,6 @@ class Law(BaseModel):
     def loss(self, size: Size) -> float:
         """Loss of a model at the end of its training.
 
-        Args:
-            size: Parameters and tokens. [-]
-
         Returns:
             Loss. [nat/token]
         """
@@ -111,9 +108,6 @@ class Law(BaseModel):
         Args:
             flops: Work of training C. [FLOP]
             served: Tokens to be served, 0 for the least loss of all. [token]
-
-        Returns:
-            The size. [-]
         """
         pairs = flops / FLOPS_PER_TOKEN
 
@@ -129,9 +123,6 @@ class Law(BaseModel):
         Args:
             loss: Loss to reach. [nat/token]
             served: Tokens to be served. [token]
-
-        Returns:
-            The size. [-]
         """
 
         def over(place: float) -> float:
@@ -194,12 +185,6 @@ def law_named(name: str | None = None) -> Law:
 
     Args:
         name: Name; None for the one that is taken unless said. [text]
-
-    Returns:
-        The law. [-]
-
-    Raises:
-        BadInputError: No law has that name.
     """
     known = {law.name: law for law in _laws().laws}
     if name is not None and name not in known:
@@ -213,20 +198,12 @@ def law_named(name: str | None = None) -> Law:
 
 
 def fitted_range() -> Fitted:
-    """Range of the runs that the laws were fitted to.
-
-    Returns:
-        Parameters and tokens. [-]
-    """
+    """Range of the runs that the laws were fitted to."""
     return _laws().fitted
 
 
 def rule_of_thumb() -> Rule:
-    """Rule that jobs with `tokens: compute-optimal` follow.
-
-    Returns:
-        The rule. [-]
-    """
+    """Rule that jobs with `tokens: compute-optimal` follow."""
     return _laws().rule
 
 

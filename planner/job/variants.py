@@ -34,9 +34,6 @@ def variants(workloads: Sequence[Workload]) -> tuple[Pricing, ...]:
     Variants with less offload come first, equals in the order that the user lists.
     Where plans are otherwise equal, this is the order of preference.
 
-    Args:
-        workloads: The job under each framework that may run it. [-]
-
     Returns:
         Jobs with their own training block, formats on the wire and offload.
         [-], shape (variants,)
@@ -63,12 +60,6 @@ def variants(workloads: Sequence[Workload]) -> tuple[Pricing, ...]:
 def runnable(workloads: Sequence[Workload]) -> list[Workload]:
     """The job under every framework and training block that can run it.
 
-    Args:
-        workloads: The job under each framework that may run it. [-]
-
-    Returns:
-        Jobs with their own training block. [-]
-
     Raises:
         BadInputError: A listed setting is impossible under every framework, or no
             framework of the job can run it.
@@ -89,13 +80,6 @@ def runnable(workloads: Sequence[Workload]) -> list[Workload]:
 
 def trainings(training: TrainingSpec, search: SearchSpec) -> Iterator[TrainingSpec]:
     """The training block under every setting that the search may choose.
-
-    Args:
-        training: The training block as given. [-]
-        search: The user's limits. [-]
-
-    Yields:
-        Training blocks; the given block alone where nothing is open. [-]
 
     Raises:
         BadInputError: A combination is no legal training block.
@@ -118,15 +102,7 @@ def _changed(training: TrainingSpec, settings: Mapping[str, object]) -> Training
 
 
 def with_settings(workload: AnyWorkload, settings: Mapping[str, object]) -> AnyWorkload:
-    """The job with the settings of a plan; formats on the wire are in the layout.
-
-    Args:
-        workload: The job under the plan's framework. [-]
-        settings: Chosen values of training block and wire, by limit. [-]
-
-    Returns:
-        The job with the chosen training block. [-]
-    """
+    """The job with the settings of a plan; formats on the wire are in the layout."""
     training = {name: settings[name] for name in SETTINGS if name in settings}
     if not training:
         return workload
@@ -146,14 +122,7 @@ def _under(workload: AnyWorkload, training: TrainingSpec) -> AnyWorkload:
 
 
 def offloads(workload: Workload) -> Iterator[Offload]:
-    """Offloads that one framework and training block allow.
-
-    Args:
-        workload: The job under its training block. [-]
-
-    Yields:
-        Offloads; in the full space in quarters where possible. [-]
-    """
+    """Offloads that one framework and training block allow."""
     limits, search = workload.framework.limits, workload.search
     for parts in _wanted(search, limits):
         if updates_on_host(workload.training.optimizer) or "optimizer" not in parts:
@@ -199,9 +168,6 @@ def _share(offload: Offload) -> float:
 
 def updates_on_host(optimizer: str) -> bool:
     """Tell if the host's processors can run the step of an optimizer.
-
-    Args:
-        optimizer: Name of the optimizer. [text]
 
     Returns:
         True except for 8-bit and paged optimizers, which have GPU kernels alone.

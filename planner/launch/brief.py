@@ -253,9 +253,6 @@ class Reading:
     def layout_on(self, cluster: Cluster) -> Mapping[str, object]:
         """Fields of a layout that the files fix on a cluster.
 
-        Args:
-            cluster: The cluster of the run. [-]
-
         Returns:
             Values by field; those of one rank where the run has one, the shard group
             too, where the files count copies, and the shares of a batch that DeepSpeed

@@ -39,9 +39,6 @@ def shard_group(
         cluster: The cluster of the run. [-]
         gpus: Ranks of the run where the files give a number; None for all GPUs. [1]
 
-    Returns:
-        Ranks, context ranks counted. [1]
-
     Raises:
         BadInputError: The ranks cannot be shared out so, or the files give another
             group.
@@ -99,9 +96,6 @@ def shared_out(
 
     Returns:
         The two fields. [sequence, 1]
-
-    Raises:
-        BadInputError: The product is not the global batch.
 
     References:
         DeepSpeed 0.19.8 runtime/config.py, _set_batch_related_parameters.

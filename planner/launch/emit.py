@@ -21,11 +21,7 @@ LAUNCH, CHECK, PLAN, README = "launch.sh", "check.sh", "plan.json", "README.md"
 
 
 def targets() -> tuple[str, ...]:
-    """Names that a plan can be emitted for: frameworks, then launchers.
-
-    Returns:
-        Names, in order of listing. [text]
-    """
+    """Names that a plan can be emitted for: frameworks, then launchers."""
     return (*(t.name for t in TARGETS), *(one.name for one in LAUNCHERS))
 
 
@@ -39,9 +35,6 @@ def emit(found: PlanFile, name: str, *, nearest: bool = True) -> tuple[LaunchFil
         found: The plan. [-]
         name: Name of a target. [text]
         nearest: False to refuse without a search for the nearest plan. [-]
-
-    Returns:
-        Every file of the folder, the plan itself among them. [-]
 
     Raises:
         BadInputError: There is no such target.
@@ -71,12 +64,6 @@ def emit(found: PlanFile, name: str, *, nearest: bool = True) -> tuple[LaunchFil
 def emit_own(found: PlanFile) -> tuple[LaunchFile, ...]:
     """Write a plan for its own framework, by the first target that can express it.
 
-    Args:
-        found: The plan. [-]
-
-    Returns:
-        The folder's files. [-]
-
     Raises:
         UnsupportedPlanError: No target of the framework can express the plan, or no
             target is written for the plan's stack.
@@ -92,15 +79,7 @@ def _own(found: PlanFile) -> Target:
 
 
 def plan_text(name: str, plan: Plan) -> LaunchFile:
-    """Write a plan as JSON, for `planner emit` to read.
-
-    Args:
-        name: Name of the file. [text]
-        plan: The plan. [-]
-
-    Returns:
-        The file. [-]
-    """
+    """Write a plan as JSON, for `planner emit` to read."""
     return LaunchFile(name, plan.model_dump_json(by_alias=True, indent=2) + "\n")
 
 
@@ -113,19 +92,7 @@ def _started(program: Program, launcher: Launcher | None) -> Program:
 
 
 def chosen(found: PlanFile, name: str) -> tuple[Target, Launcher | None]:
-    """Choose the target of a name; for a launcher a target that can express the plan.
-
-    Args:
-        found: The plan. [-]
-        name: Name of a target. [text]
-
-    Returns:
-        Target that writes the files, and the launcher where the name is a launcher's.
-        [-]
-
-    Raises:
-        BadInputError: There is no such target.
-    """
+    """Choose the target of a name; for a launcher one that can express the plan."""
     by_name = {target.name: target for target in TARGETS}
     launchers = {launcher.name: launcher for launcher in LAUNCHERS}
     if name in by_name:

@@ -62,10 +62,6 @@ def require_expressible(
 def require_written(workloads: Sequence[Workload], file: str) -> None:
     """Refuse a job that no target can write files for, before any search.
 
-    Args:
-        workloads: The job under each framework that may run it. [-]
-        file: The job's file. [text]
-
     Raises:
         UnsupportedPlanError: Every framework's stack has no target, or the job has a
             batch ramp; names the nearest target.
@@ -86,14 +82,7 @@ def require_written(workloads: Sequence[Workload], file: str) -> None:
 
 
 def ramp_gaps(found: PlanFile) -> tuple[Gap, ...]:
-    """Gap of a batch ramp, which no target can express.
-
-    Args:
-        found: The plan. [-]
-
-    Returns:
-        One gap where the plan's job has a batch ramp, else none. [-]
-    """
+    """Gap of a batch ramp, which no target can express."""
     ramp = found.brief.training.batch_ramp or ()
     batches = ", ".join(f"{step.global_batch:,}" for step in ramp)
     gap = Gap("no batch ramp is written", "spec.training.batch_ramp", batches, "")
@@ -131,13 +120,6 @@ def _framework_gaps(found: PlanFile, target: Target) -> tuple[Gap, ...]:
 
 def under_target(found: PlanFile, target: Target) -> Pricing:
     """The plan's job in the target's framework, with that framework's own stack.
-
-    Args:
-        found: The plan. [-]
-        target: Target that is to write the plan. [-]
-
-    Returns:
-        The job, with offload and communication formats of the plan's layout. [-]
 
     Raises:
         UnsupportedPlanError: The framework cannot run the job.

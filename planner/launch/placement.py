@@ -47,10 +47,6 @@ def placed(cluster: Cluster, layout: Layout) -> tuple[Nodes, ...]:
     The pipeline is the outermost axis of a layout on several pools, so the ranks of a
     pool follow each other, and with them its nodes.
 
-    Args:
-        cluster: The cluster, or the fleet of the layout's pools. [-]
-        layout: A complete layout. [-]
-
     Returns:
         Nodes in the order of ranks; one entry where the layout names no pools. [-]
     """

@@ -31,9 +31,6 @@ def priced(found: PlanFile, name: str, *, force: bool = False) -> PlanFile:
         name: Name of a target. [text]
         force: True to let a plan pass that does not fit in memory. [-]
 
-    Returns:
-        The plan with the target's prediction, and remarks on the prediction. [-]
-
     Raises:
         BadInputError: There is no such target, or the host is too small.
         UnsupportedPlanError: The target cannot express the plan.
@@ -66,17 +63,7 @@ def _moved(found: PlanFile, target: Target) -> PlanFile:
 
 
 def priced_anew(found: PlanFile) -> Estimate:
-    """Predict a plan anew, with the whole run where the file has one.
-
-    Args:
-        found: The plan. [-]
-
-    Returns:
-        The prediction. [-]
-
-    Raises:
-        BadInputError: The host is too small.
-    """
+    """Predict a plan anew, with the whole run where the file has one."""
     with about(found.path):
         layout = found.plan.layout
         plan = RankedPlan(

@@ -70,9 +70,6 @@ class PlanFile:
     def line_of(self, field: str) -> int | None:
         """Line that holds a field: each part of the path lies below the part before.
 
-        Args:
-            field: For example `layout.cp`. [text]
-
         Returns:
             Line, from 1; None where the file does not spell the field out. [1]
         """
@@ -95,9 +92,6 @@ def plan_file(
         workload: Job that was planned, under the plan's framework and settings. [-]
         file: File of the job, for messages. [text]
         calibration: Measurements of the user, or None. [-]
-
-    Returns:
-        The plan with its job. [-]
     """
     spec, its = _spec(plan, file), Pricing.of(workload, plan.layout)
     return PlanFile(file, "", plan, spec, its, calibration)
@@ -109,14 +103,6 @@ def read_plan(
     calibration: CalibrationFile | None = None,
 ) -> PlanFile:
     """Read a plan, or the first plan of a result, and check that it is legal.
-
-    Args:
-        path: JSON that `planner plan` wrote. [-]
-        catalog: Files of facts. [-]
-        calibration: Measurements of the user, which replace known values. [-]
-
-    Returns:
-        The plan with its job resolved. [-]
 
     Raises:
         BadInputError: No such file, another schema, or a layout that its job, its
@@ -216,14 +202,7 @@ def _refuse_illegal(found: PlanFile) -> None:
 
 
 def partial_of(layout: Layout) -> PartialLayout:
-    """Turn a complete layout into a partial layout, which a spec may hold.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        Partial layout with every field given. [-]
-    """
+    """Turn a complete layout into a partial layout, which a spec may hold."""
     return PartialLayout.model_validate(layout.model_dump(mode="json", by_alias=True))
 
 

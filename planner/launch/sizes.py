@@ -125,17 +125,7 @@ def sizes_of(
     file: str = "",
     spelled: Callable[[str], str] = str,
 ) -> tuple[Size, ...]:
-    """Sizes among the values of a file.
-
-    Args:
-        given: Values by name. [-]
-        names: Size by name. [text]
-        file: File of the values. [text]
-        spelled: Spelling of a name in the file. [text]
-
-    Returns:
-        Sizes that are given above 0. [-]
-    """
+    """Sizes among the values of a file."""
     counts = ((name, what, _count(given.get(name))) for name, what in names.items())
     return tuple(
         Size(what, count, spelled(name), file) for name, what, count in counts if count
@@ -153,11 +143,6 @@ def _count(value: object) -> int:
 
 def refuse_other_model(sizes: Sequence[Size], model: Architecture, named: str) -> None:
     """Refuse a model whose sizes differ from the sizes in the files.
-
-    Args:
-        sizes: Sizes that the files state. [-]
-        model: The model that the user names. [-]
-        named: Name that the user gives. [text]
 
     Raises:
         BadInputError: A size differs; names file, option and both values.

@@ -12,11 +12,6 @@ from planner.specs.frameworks.switches import Layouts, Needs
 def is_on(brief: Brief, room: str, switch: str) -> bool:
     """Tell if launch files set a switch: it is priced, and the framework takes it.
 
-    Args:
-        brief: The plan. [-]
-        room: Framework that the files are for. [text]
-        switch: A field of the profile. [text]
-
     Returns:
         True where both hold, for the switch and for all switches that it needs.
     """
@@ -30,16 +25,7 @@ def is_on(brief: Brief, room: str, switch: str) -> bool:
 def switch_gaps(
     brief: Brief, room: str, has: Mapping[str, tuple[object, ...]]
 ) -> Iterator[Gap]:
-    """Switches that a plan was priced with and that the plan's files cannot set.
-
-    Args:
-        brief: The plan; a plan for another framework has no such gaps. [-]
-        room: Framework that the files are for. [text]
-        has: Values that the files can set, by field of the profile. [-]
-
-    Yields:
-        One gap per switch.
-    """
+    """Switches that a plan was priced with and that the plan's files cannot set."""
     for switch, words in has.items():
         value = brief.stack.get(switch)
         if brief.framework == room and value is not None and value not in words:
@@ -51,15 +37,7 @@ def switch_gaps(
 
 
 def gaps_of(brief: Brief, lacks: Callable[[Asked], Iterator[Lack]]) -> Iterator[Gap]:
-    """Features of a plan that a room's writer cannot express.
-
-    Args:
-        brief: The plan. [-]
-        lacks: Records of the room's writer for a job. [-]
-
-    Yields:
-        One gap per feature.
-    """
+    """Features of a plan that a room's writer cannot express."""
     view = View(brief.layout)
     for lack in lacks(brief.asked):
         if lack.holds(view):

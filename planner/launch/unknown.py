@@ -51,10 +51,6 @@ class Unknown:
 def refuse_unknown(unknown: Sequence[Unknown], ignore: Iterable[str]) -> None:
     """Refuse settings that were not understood, except those that the user sets aside.
 
-    Args:
-        unknown: Settings that were not understood. [-]
-        ignore: Names of settings that the user sets aside. [text]
-
     Raises:
         BadInputError: A setting is left; or a name is set aside that is none of these.
     """
@@ -99,10 +95,6 @@ def _settled_by(left: Sequence[Unknown]) -> str:
 def placed(files: Mapping[str, str], name: str) -> str:
     """File and line that a setting stands in.
 
-    Args:
-        files: Text by name of file. [text]
-        name: Name of the setting, with dots where blocks hold it. [text]
-
     Returns:
         `file:line`; empty where no line holds the name. [text]
     """
@@ -119,31 +111,14 @@ def placed(files: Mapping[str, str], name: str) -> str:
 
 
 def absent(name: str, file: object) -> Unknown:
-    """A setting that names a file which is not among those given.
-
-    Args:
-        name: Name of the setting. [text]
-        file: The file, as the setting names it. [text]
-
-    Returns:
-        The setting. [-]
-    """
+    """A setting that names a file which is not among those given."""
     return Unknown(name, file, ABSENT, wants=str(file))
 
 
 def unjudged(
     given: Mapping[str, object], known: Collection[str], judged: Collection[str]
 ) -> Iterator[Unknown]:
-    """Arguments that a program has, and that stand in no list.
-
-    Args:
-        given: Values by argument. [-]
-        known: Arguments that the program has. [text]
-        judged: Arguments that are read, priced at one value, or harmless. [text]
-
-    Yields:
-        Settings. [-]
-    """
+    """Arguments that a program has, and that stand in no list."""
     for name, value in given.items():
         if name in known and name not in judged:
             yield Unknown(str(name), value)
@@ -151,14 +126,7 @@ def unjudged(
 
 @contextmanager
 def lines_of(files: Mapping[str, str]) -> Iterator[None]:
-    """Add the line of a field to a complaint that names one of the files.
-
-    Args:
-        files: Text by name of file. [text]
-
-    Yields:
-        Nothing.
-    """
+    """Add the line of a field to a complaint that names one of the files."""
     try:
         yield
     except BadInputError as error:

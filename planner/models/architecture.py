@@ -77,11 +77,7 @@ class Architecture:
 
     @property
     def layers(self) -> int:
-        """Decoder layers L, without MTP.
-
-        Returns:
-            Layers. [1]
-        """
+        """Decoder layers L, without MTP."""
         return sum(count for _, count in self.runs)
 
     @cached_property
@@ -110,11 +106,7 @@ class Architecture:
 
     @property
     def mtp_kind(self) -> LayerKind:
-        """Kind of the layer inside an MTP module: its own, or the last run's; trained.
-
-        Returns:
-            Layer kind. [1]
-        """
+        """Kind of the layer of an MTP module: its own, or the last run's; trained."""
         return replace(self.mtp_layer or self.runs[-1][0], role="trained")
 
     def with_frozen(self, layers: int, role: Role) -> "Architecture":
@@ -153,48 +145,28 @@ class Architecture:
 
     @property
     def position_parameters(self) -> int:
-        """Learned position table: positions h.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Learned position table: positions h."""
         return self.learned_positions * self.hidden
 
     @property
     def embedding_parameters(self) -> int:
-        """Input side: V h + positions h [+ nu h of its norm] [+ layers' own inputs].
-
-        Returns:
-            Parameters. [1]
-        """
+        """Input side: V h + positions h [+ nu h of its norm] [+ layers' own inputs]."""
         table = self.vocab * self.hidden + self.input_parameters
         return table + self.position_parameters + self.embedding_norm_parameters
 
     @property
     def input_parameters(self) -> int:
-        """Table of the layers' own embeddings, and what is outside layers beside it.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Table of the layers' own embeddings, and what is outside layers beside it."""
         return self.input_table + self.outer_weights + self.outer_vectors
 
     @property
     def stream_width(self) -> int:
-        """Columns that one layer hands to the next: h for each copy of the stream.
-
-        Returns:
-            Columns. [1]
-        """
+        """Columns that one layer hands to the next: h for each copy of the stream."""
         return self.hidden * max(kind.copies for kind in self.kinds)
 
     @property
     def embedding_norm_parameters(self) -> int:
-        """Norm after the embedding: nu h, 0 without one.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Norm after the embedding: nu h, 0 without one."""
         return self.embedding_norm * self.final_norm_parameters
 
     @property
@@ -202,39 +174,24 @@ class Architecture:
         """Output side: V h, 0 if tied.
 
         Left out: the final norm.
-
-        Returns:
-            Parameters. [1]
         """
         return 0 if self.tied_embeddings else self.vocab * self.hidden
 
     @property
     def final_norm_parameters(self) -> int:
-        """Norm before the head: nu h.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Norm before the head: nu h."""
         return NORM_VECTORS[self.norm] * self.hidden
 
     @property
     def sharded_parameters(self) -> int:
-        """Parameters that the tensor degree divides: layers', embedding, head.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Parameters that the tensor degree divides: layers', embedding, head."""
         layers = sum(kind.sharded_parameters * n for kind, n in self.runs)
         tables = self.vocab * self.hidden + self.input_table
         return layers + tables + self.head_parameters
 
     @property
     def replicated_parameters(self) -> int:
-        """Parameters each tensor rank holds: layers', positions, outer norms.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Parameters each tensor rank holds: layers', positions, outer norms."""
         layers = sum(kind.replicated_parameters * n for kind, n in self.runs)
         norms = self.embedding_norm_parameters + self.final_norm_parameters
         outer = self.outer_weights + self.outer_vectors
@@ -242,20 +199,12 @@ class Architecture:
 
     @property
     def expert_parameters(self) -> int:
-        """Parameters of all routed experts.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Parameters of all routed experts."""
         return sum(kind.expert_parameters * n for kind, n in self.runs)
 
     @property
     def outer_parameters(self) -> int:
-        """Parameters outside the layers: embedding + head + final norm.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Parameters outside the layers: embedding + head + final norm."""
         return (
             self.embedding_parameters
             + self.head_parameters
@@ -264,11 +213,7 @@ class Architecture:
 
     @property
     def parameters(self) -> int:
-        """Parameters of the model without MTP, as published: layers + outer.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Parameters of the model without MTP, as published: layers + outer."""
         return self.outer_parameters + sum(k.parameters * n for k, n in self.runs)
 
     @property
@@ -276,9 +221,6 @@ class Architecture:
         """Parameters that one token meets, without MTP: k of E experts.
 
         The convention counts embedding and head in full.
-
-        Returns:
-            Parameters. [1]
         """
         layers = sum(kind.active_parameters * n for kind, n in self.runs)
         return self.outer_parameters + layers
@@ -289,20 +231,13 @@ class Architecture:
 
         Embedding and head are those of the model.
         Source: DeepSeek-V3, arXiv 2412.19437, section 2.2.
-
-        Returns:
-            Parameters. [1]
         """
         extra = 2 * self.hidden**2 + 3 * self.final_norm_parameters
         return self.mtp_layers * (self.mtp_kind.parameters + extra)
 
     @property
     def trained_parameters(self) -> int:
-        """Parameters that training holds: parameters + MTP.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Parameters that training holds: parameters + MTP."""
         return self.parameters + self.mtp_parameters
 
     @property
@@ -310,9 +245,6 @@ class Architecture:
         """Weights that one token is multiplied with: layers' N_mm + V h + outer ones.
 
         Left out: MTP, embedding look-up, norms, biases, experts not chosen.
-
-        Returns:
-            Weights. [1]
         """
         layers = sum(kind.matmul_parameters * n for kind, n in self.runs)
         return layers + self.vocab * self.hidden + self.outer_weights

@@ -51,9 +51,6 @@ class FamilyConfig(BaseModel, ABC):
         Args:
             name: Name for the model.
             source: Citation, URL or path of the fields.
-
-        Returns:
-            The architecture.
         """
 
     @classmethod

@@ -100,9 +100,6 @@ def _reads(family: type[FamilyConfig], config: Mapping[str, Any]) -> bool:
 def told(fields: tuple[str, ...]) -> str:
     """Name fields in a sentence.
 
-    Args:
-        fields: Names. [text]
-
     Returns:
         The names, and how many more there are. [text]
     """

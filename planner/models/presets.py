@@ -100,12 +100,6 @@ def preset_hub_ids() -> dict[str, str]:
 def read_preset(name: str) -> Preset:
     """Preset as written, with its source and published count.
 
-    Args:
-        name: One of `preset_names`.
-
-    Returns:
-        The preset.
-
     Raises:
         ModelConfigError: No preset has that name, or its file is malformed.
     """
@@ -123,12 +117,6 @@ def _read(path: Path) -> Preset:
 
 def preset(name: str) -> Architecture:
     """Architecture of a named model.
-
-    Args:
-        name: One of `preset_names`.
-
-    Returns:
-        The architecture.
 
     Raises:
         ModelConfigError: No preset has that name, or its file is malformed.
@@ -174,9 +162,6 @@ def load_model(reference: str, base: Path | None = None) -> Architecture:
     Args:
         reference: Preset name, path, or owner and name on the Hugging Face hub.
         base: Folder that relative paths start from; the working directory if None.
-
-    Returns:
-        The architecture.
 
     Raises:
         ModelConfigError: The reference is none of them, the hub does not answer, or

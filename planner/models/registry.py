@@ -157,9 +157,6 @@ def from_config(
         source: Citation, URL or path of the config.
         name: Name for the model; `_name_or_path` or the family's unless given.
 
-    Returns:
-        The architecture.
-
     Raises:
         ModelConfigError: The architecture is not supported, or a field is wrong.
     """

@@ -35,9 +35,6 @@ class Corners(NamedTuple):
             costs: The inner problem.
             fewest: Fewest layers of every stage. [1], shape (boxes, stages)
             most: Most layers of every stage. [1], shape (boxes, stages)
-
-        Returns:
-            The corners.
         """
         others = range(1, len(costs.layers))
         return cls(fewest, *kinds_within(costs, others, fewest, most, fewest))
@@ -64,9 +61,6 @@ def kinds_within(
         most: Most layers of every stage. [1], shape (boxes, stages)
         sizes: Layers of every stage's window, cut off at the end of the model. [1],
             shape (boxes, stages)
-
-    Returns:
-        Fewest and most layers of each kind. [1], each (boxes, stages, kinds)
     """
     low = np.zeros((*sizes.shape, len(kinds)), dtype=np.int64)
     high = low.copy()
@@ -102,10 +96,6 @@ def terms_of(times: Counts) -> Counts:
 
 def corner_durations(lines: DurationLines, corners: Corners) -> Counts:
     """Durations that no split in a box goes below, by slot.
-
-    Args:
-        lines: Durations of the inner problem.
-        corners: Corners of the boxes.
 
     Returns:
         Durations. [ns], shape (slots, boxes)
@@ -143,9 +133,6 @@ class CornerPaths(NamedTuple):
             corners: Corners of the boxes.
             counts: Slots on the path of each box. [1], shape (boxes, slots)
             p2p: Transfers on each path. [1], shape (boxes,)
-
-        Returns:
-            The boxes with their paths.
         """
         passes, boxes = Passes.of(costs, counts), len(p2p)
         each = np.concatenate([passes.slots[:, :5], passes.updates[:, None]], axis=1)

@@ -33,14 +33,7 @@ class DurationLines:
 
     @classmethod
     def of(cls, costs: StageCosts) -> "DurationLines":
-        """Read the lines off splits of no layer, and of a layer on every stage.
-
-        Args:
-            costs: The inner problem.
-
-        Returns:
-            Lines of the problem.
-        """
+        """Read the lines off splits of no layer, and of a layer on every stage."""
         kinds, menu = len(costs.layers), len(costs.menu)
         none = np.zeros((costs.stages, kinds, menu), dtype=np.int64)
         fixed = _durations(costs, none)

@@ -16,12 +16,6 @@ def peak_vectors(
 ) -> tuple[tuple[Peak, ...], ...]:
     """Pareto-maximal in-flight counts of every rank, read from the order.
 
-    Args:
-        schedule: Name of a schedule. [text]
-        pp: Pipeline ranks. [1]
-        vpp: Chunks per rank. [1]
-        micro_batches: Micro-batches per step. [1]
-
     Returns:
         Peaks by rank. shape (pp,)
     """
@@ -57,17 +51,7 @@ class PeakColumns:
 
 @lru_cache(maxsize=1024)
 def peak_columns(schedule: str, pp: int, vpp: int, micro_batches: int) -> PeakColumns:
-    """Peaks of every rank as columns, for arithmetic on all of them at once.
-
-    Args:
-        schedule: Name of a schedule. [text]
-        pp: Pipeline ranks. [1]
-        vpp: Chunks per rank. [1]
-        micro_batches: Micro-batches per step. [1]
-
-    Returns:
-        Columns over the peaks.
-    """
+    """Peaks of every rank as columns, for arithmetic on all of them at once."""
     table = peak_vectors(schedule, pp, vpp, micro_batches)
     flat = [peak for of_rank in table for peak in of_rank]
     each = [len(of_rank) for of_rank in table]

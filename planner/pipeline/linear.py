@@ -31,14 +31,7 @@ class Linear:
     """Value that each layer adds. Shape (stages, kinds, menu)."""
 
     def value(self, counts: Counts) -> int:
-        """Evaluate at a split.
-
-        Args:
-            counts: Layers by stage, kind and menu entry. [1]
-
-        Returns:
-            The value, in the unit of the factors.
-        """
+        """Evaluate at a split."""
         return self.constant + int((self.factors * counts).sum())
 
 
@@ -53,14 +46,7 @@ class Lines:
 
     @classmethod
     def of(cls, line: Linear) -> "Lines":
-        """One line as columns.
-
-        Args:
-            line: The line.
-
-        Returns:
-            Columns of length one.
-        """
+        """One line as columns."""
         return cls(np.array([line.constant]), line.factors[None])
 
     def each(self) -> tuple[Linear, ...]:
@@ -83,9 +69,6 @@ class LayerTimes(NamedTuple):
     @classmethod
     def of(cls, costs: StageCosts) -> "LayerTimes":
         """The times of one problem.
-
-        Args:
-            costs: The inner problem.
 
         Returns:
             Arrays of shape (kinds, menu) and (kinds,).
@@ -118,14 +101,7 @@ class StepTimes(NamedTuple):
 
     @classmethod
     def of(cls, costs: StageCosts) -> "StepTimes":
-        """The times of one problem.
-
-        Args:
-            costs: The inner problem.
-
-        Returns:
-            Its times.
-        """
+        """The times of one problem."""
         embedding, head = (
             np.array([getattr(end, name) for name in LayerTimes._fields])
             for end in (costs.embedding, costs.head)
@@ -142,10 +118,6 @@ def _end_value(end: Counts, weights: Counts) -> Counts:
 
 def path_linear(costs: StageCosts, path: Path) -> Linear:
     """Length of a path as a function of the split.
-
-    Args:
-        costs: The inner problem.
-        path: Any path of the operation graph.
 
     Returns:
         The length; at most the step time at every split. [ns]
@@ -228,9 +200,6 @@ class Passes(NamedTuple):
         Args:
             costs: An inner problem of the shape.
             counts: Counts of each slot on each path. [1], shape (paths, slots)
-
-        Returns:
-            The counts by stage.
         """
         s, copies = costs.stages, costs.copies
         edge = 7 * s * copies

@@ -76,9 +76,6 @@ class MemoryRows:
 
         Args:
             rows: True for rows to keep. shape (rows,)
-
-        Returns:
-            The rows, in the same order.
         """
         rank, working = self.rank[rows], self.working[rows]
         return replace(self, rank=rank, working=working, weights=self.weights[:, rows])
@@ -111,9 +108,6 @@ class MemoryRows:
 
     def by_term(self, counts: Counts) -> Ints:
         """Memory of every row at a split without the unit at work, by term.
-
-        Args:
-            counts: Layers by stage, kind and menu entry. [1]
 
         Returns:
             Memory. [block], shape (terms, rows)
@@ -182,11 +176,7 @@ class MemoryRows:
         return by_stage
 
     def each(self) -> Iterator[MemoryRow]:
-        """Give the rows one by one.
-
-        Yields:
-            Each row.
-        """
+        """Give the rows one by one."""
         shape = (self.depth, *self.layers_at_work.shape)
         for row, rank in enumerate(self.rank.tolist()):
             factors = np.zeros(shape, dtype=np.int64)
@@ -202,40 +192,19 @@ class MemoryRows:
 
 
 def memory_rows(costs: StageCosts) -> tuple[MemoryRows, ...]:
-    """Rows of all ranks at all moments that can be the fullest of a rank.
-
-    Args:
-        costs: The inner problem.
-
-    Returns:
-        Rows of the passes, then rows of the idle moments.
-    """
+    """Rows of all ranks at all moments that can be the fullest of a rank."""
     return (*passing_rows(costs), *idle_rows(costs))
 
 
 @lru_cache(maxsize=16)
 def passing_rows(costs: StageCosts) -> tuple[MemoryRows, ...]:
-    """Rows of all ranks at the fullest starts of a backward.
-
-    Args:
-        costs: The inner problem.
-
-    Returns:
-        Rows of each hosting pool, rank by rank.
-    """
+    """Rows of all ranks at the fullest starts of a backward."""
     return tuple(_passes(host, ranks) for host, ranks in _hosted(costs))
 
 
 @lru_cache(maxsize=16)
 def idle_rows(costs: StageCosts) -> tuple[MemoryRows, ...]:
-    """Rows of the idle moments, on the ranks where a moment can be the fullest.
-
-    Args:
-        costs: The inner problem.
-
-    Returns:
-        Rows of each hosting pool and moment, rank by rank.
-    """
+    """Rows of the idle moments, on the ranks where a moment can be the fullest."""
     found = (
         idle_moment_rows(host, moment, fullest_on(host, moment) & ranks)
         for host, ranks in _hosted(costs)
@@ -265,10 +234,6 @@ def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
 
 def spared_blocks(costs: StageCosts, counts: Counts) -> Ints:
     """Counted states of every rank that the limit on the risk leaves out.
-
-    Args:
-        costs: The inner problem.
-        counts: Layers by stage, kind and menu entry. [1]
 
     Returns:
         Memory. [block], shape (pp,)
@@ -308,10 +273,6 @@ def fullest_on(costs: StageCosts, moment: IdleMoment) -> Mask:
 
     On all other ranks some backward holds the states and more.
 
-    Args:
-        costs: The inner problem of one pool.
-        moment: Idle moment of the mesh.
-
     Returns:
         True for each such rank. shape (pp,)
     """
@@ -330,9 +291,6 @@ def idle_moment_rows(costs: StageCosts, moment: IdleMoment, ranks: Mask) -> Memo
         costs: The inner problem of one pool.
         moment: Idle moment of the mesh.
         ranks: Ranks to give. shape (pp,)
-
-    Returns:
-        Rows, rank by rank.
     """
     stages = stages_by_rank(costs)
     pairs = zip(costs.layers, moment.layers, strict=True)

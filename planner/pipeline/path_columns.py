@@ -25,15 +25,7 @@ class WeightedPath(NamedTuple):
 
     @classmethod
     def of(cls, paths: Sequence[Path], weights: Sequence[float]) -> "WeightedPath":
-        """Add paths up.
-
-        Args:
-            paths: Paths of one graph.
-            weights: Multiplier of each path, not negative. [1]
-
-        Returns:
-            Sum of the paths, with weights rounded to whole numbers.
-        """
+        """Add paths up."""
         whole = np.rint(np.array(weights) * GRAIN).astype(np.int64)
         counts = whole @ np.array([path.counts for path in paths])
         p2p = int(whole @ np.array([path.p2p for path in paths]))
@@ -53,14 +45,7 @@ class PathColumns:
 
     @classmethod
     def of(cls, families: Sequence[Sequence[Path]]) -> "PathColumns":
-        """Stack paths.
-
-        Args:
-            families: Lists of one path through every rank.
-
-        Returns:
-            The paths as columns.
-        """
+        """Stack paths."""
         flat = [path for family in families for path in family]
         return cls(
             np.array([path.counts for path in flat]),

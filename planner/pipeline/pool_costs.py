@@ -18,9 +18,6 @@ Columns = TypeVar("Columns")
 def pool_of_stage(costs: StageCosts) -> Ints:
     """Pool that hosts each virtual stage, for costs of several pools.
 
-    Args:
-        costs: The inner problem.
-
     Returns:
         Entries of ``hosts``. [1], shape (stages,)
     """
@@ -31,10 +28,6 @@ def pool_of_stage(costs: StageCosts) -> Ints:
 
 def pick_stages(costs: StageCosts, each: Sequence[Columns]) -> Columns:
     """Pick the columns of every virtual stage on its own pool.
-
-    Args:
-        costs: The inner problem.
-        each: Columns over the stages, as if one pool hosted all of them.
 
     Returns:
         Columns of the same names. shape (stages,)

@@ -25,23 +25,12 @@ WHOLE = ("gather", "scatter", "optimizer", "weight")
 
 
 def place_of(costs: StageCosts) -> Placement:
-    """Placement of the virtual stages of a mesh's schedule.
-
-    Args:
-        costs: The inner problem.
-
-    Returns:
-        The placement; it counts the stages of every copy of the model.
-    """
+    """Placement of the virtual stages of a mesh's schedule."""
     return placement(costs.schedule, costs.pp, costs.vpp)
 
 
 def stages_of(costs: StageCosts, rank: int) -> tuple[int, ...]:
     """Virtual stages of one rank, by chunk: no two are one stage of the model.
-
-    Args:
-        costs: The inner problem.
-        rank: Pipeline rank. [1]
 
     Returns:
         Indices in model order. [1], shape (vpp,)
@@ -51,9 +40,6 @@ def stages_of(costs: StageCosts, rank: int) -> tuple[int, ...]:
 
 def stages_by_rank(costs: StageCosts) -> Counts:
     """Virtual stages of every rank, by chunk.
-
-    Args:
-        costs: The inner problem.
 
     Returns:
         Indices. [1], shape (pp, vpp)
@@ -73,9 +59,6 @@ def _stages_by_rank(schedule: str, pp: int, vpp: int, depth: int) -> Counts:
 def rank_by_stage(costs: StageCosts) -> Counts:
     """Rank of every virtual stage, those of each copy of the model counted.
 
-    Args:
-        costs: The inner problem.
-
     Returns:
         Indices. [1], shape (pp * vpp,)
     """
@@ -93,9 +76,6 @@ def _rank_by_stage(schedule: str, pp: int, vpp: int) -> Counts:
 
 def splits_backward(costs: StageCosts) -> bool:
     """Tell if weight gradients are operations of their own.
-
-    Args:
-        costs: The inner problem.
 
     Returns:
         True for the zero-bubble schedules.
@@ -118,10 +98,6 @@ class StageVectors:
 def stage_vectors(costs: StageCosts, counts: Counts) -> StageVectors:
     """Sum the times of layers and ends on every virtual stage.
 
-    Args:
-        costs: The inner problem.
-        counts: Layers by stage, kind and menu entry. [1]
-
     Returns:
         Times. [ns], each of shape (stages,)
     """
@@ -141,15 +117,7 @@ def stage_vectors(costs: StageCosts, counts: Counts) -> StageVectors:
 
 
 def graph_of(costs: StageCosts, *, whole: bool = False) -> Graph:
-    """The operation graph of a mesh's schedule.
-
-    Args:
-        costs: The inner problem.
-        whole: Every operation is a node; else long steps are folded. [bool]
-
-    Returns:
-        The graph, cached by shape.
-    """
+    """The operation graph of a mesh's schedule."""
     return pipeline_graph(
         costs.schedule,
         costs.pp,
@@ -165,10 +133,6 @@ def graph_of(costs: StageCosts, *, whole: bool = False) -> Graph:
 def edge_gather(costs: StageCosts, stage: int) -> int:
     """Gather that a stage's first forward waits for: its first unit's.
 
-    Args:
-        costs: The inner problem.
-        stage: Virtual stage. [1]
-
     Returns:
         Time. [ns]
     """
@@ -179,10 +143,6 @@ def edge_gather(costs: StageCosts, stage: int) -> int:
 def edge_scatter(costs: StageCosts, stage: int) -> int:
     """Reduce-scatter left when a stage's last backward is over.
 
-    Args:
-        costs: The inner problem.
-        stage: Virtual stage. [1]
-
     Returns:
         Time. [ns]
     """
@@ -192,9 +152,6 @@ def edge_scatter(costs: StageCosts, stage: int) -> int:
 
 def edge_times(costs: StageCosts) -> tuple[Counts, Counts]:
     """First gather and last reduce-scatter of every stage.
-
-    Args:
-        costs: The inner problem.
 
     Returns:
         Times. [ns], each of shape (stages,)
@@ -231,10 +188,6 @@ def _edge(
 def durations(costs: StageCosts, vectors: StageVectors) -> list[int]:
     """The vector of durations that the simulator takes.
 
-    Args:
-        costs: The inner problem.
-        vectors: Costs of every virtual stage.
-
     Returns:
         Durations in the order of the graph's slots. [ns]
     """
@@ -268,10 +221,6 @@ def by_rank(costs: StageCosts, values: Counts) -> Counts:
 
 def step_ns(costs: StageCosts, counts: Counts) -> int:
     """Step time of a split before the straggler factor: the simulator's.
-
-    Args:
-        costs: The inner problem.
-        counts: Layers by stage, kind and menu entry. [1]
 
     Returns:
         Makespan. [ns]

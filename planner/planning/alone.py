@@ -8,15 +8,7 @@ from planner.specs.answer.result import Plan, RankedPlan
 
 
 def alone(spec: Mapping[str, object], plan: RankedPlan) -> Plan:
-    """Take a plan out of its answer.
-
-    Args:
-        spec: Fields of the plan's job, names looked up. [-]
-        plan: The plan. [-]
-
-    Returns:
-        The plan, with the versions that made it. [-]
-    """
+    """Take a plan out of its answer."""
     versions = {name: version(name) for name in ("ortools", "numpy")}
     return Plan(
         spec=dict(spec),

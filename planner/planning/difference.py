@@ -39,10 +39,6 @@ class Compared:
 def difference_of(a: Compared, b: Compared) -> Difference:
     """Compare two plans.
 
-    Args:
-        a: The plan that is compared with. [-]
-        b: The other. [-]
-
     Returns:
         Fields and terms that differ; signs are those of B minus A. [-]
     """
@@ -71,10 +67,6 @@ def changed_terms(
     a: Estimate, b: Estimate
 ) -> tuple[tuple[TermChange, ...], tuple[TermChange, ...]]:
     """Terms of time and memory that differ between two layouts.
-
-    Args:
-        a: Estimate of the layout that is compared with. [-]
-        b: Estimate of the other. [-]
 
     Returns:
         Causes of the step [s] and categories of the fullest rank [GiB], the largest

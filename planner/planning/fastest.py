@@ -28,17 +28,7 @@ def plain_optimum(
     stop: Stop,
     bounds: KnownBounds,
 ) -> Fastest | None:
-    """The fastest plan whose predicted memory fits, whatever its risk.
-
-    Args:
-        workloads: The job under each framework that may run it.
-        safe: The fastest plan under the limit on the risk; none where there is none.
-        stop: Ends the search.
-        bounds: Bounds of the search under the limit on the risk.
-
-    Returns:
-        The plan; the safe one where none is faster, none where no plan was found.
-    """
+    """The fastest plan whose predicted memory fits, whatever its risk."""
     known_s = float("inf") if safe is None else safe.step_s
     plainly = [each.at_risk_of_most(robust=False) for each in workloads]
     found, bound_s = _searched(plainly, known_s, Enough(), stop, bounds)
@@ -58,14 +48,6 @@ def riskier(
     bounds: KnownBounds,
 ) -> tuple[Fastest, ...]:
     """The fastest plans under laxer limits on the risk, up to the plain optimum's.
-
-    Args:
-        workloads: The job under each framework that may run it.
-        safe: The fastest plan under the job's limit; none where there is none.
-        plain: The plain optimum; none where no plan was found.
-        enough: Limits that end each search before its proof.
-        stop: Ends the searches.
-        bounds: Bounds of the search under the job's limit.
 
     Returns:
         Plans, the strictest limit first, each faster than the one before by what is
@@ -139,16 +121,7 @@ def _fastest(one: Contender, safe: Contender | None, *, proven: bool) -> Fastest
 def no_safe_plan(
     fastest: Fastest | None, between: Sequence[Fastest], risk: float
 ) -> tuple[str, ...]:
-    """Say that no layout is within the limit on the risk, and the ways out.
-
-    Args:
-        fastest: The plain optimum, if there is one. [-]
-        between: The fastest plans under laxer limits. [-]
-        risk: The limit. [1]
-
-    Returns:
-        Sentences; none where no layout fits at all. [text]
-    """
+    """Say that no layout is within the limit on the risk, and the ways out."""
     if fastest is None:
         return ()
     steps = (

@@ -60,9 +60,6 @@ def infeasibility(
     Args:
         outcomes: Finished searches of all variants, without a plan.
         stop: Ends the look for footprints: the smallest so far is named. [-]
-
-    Returns:
-        Sentences. [text]
     """
     stop = stop or Stop()
     found = [tightest(outcome.workload, stop) for outcome in outcomes]
@@ -103,10 +100,6 @@ def _words(footprint: Footprint) -> str:
 
 def tightest(workload: Pricing, stop: Stop | None = None) -> Footprint | None:
     """The least footprint of the candidates with the least states and activations.
-
-    Args:
-        workload: A variant of the job.
-        stop: Ends the look, but not before the first footprint. [-]
 
     Returns:
         Least exact memory of some dozen candidates; None without a legal candidate.

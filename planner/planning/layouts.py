@@ -7,15 +7,7 @@ from planner.specs.layouts.layout import Layout
 
 
 def found_layout(outcome: SearchOutcome, found: Found) -> Layout:
-    """The complete layout of a plan that a search found.
-
-    Args:
-        outcome: The search of the plan's variant.
-        found: The plan.
-
-    Returns:
-        The layout.
-    """
+    """The complete layout of a plan that a search found."""
     space = outcome.space
     row = int(space.mesh[found.candidate])
     choices = space.choices(found.candidate)

@@ -44,16 +44,7 @@ SHOWN = 0.0005
 
 
 def gpus_words(gpus: int, per_node: int = 0) -> str:
-    """A number of GPUs in words, and of the nodes that they are in.
-
-    Args:
-        gpus: Number of GPUs. [1]
-        per_node: GPUs of a whole node; 0 leaves the nodes out. [1]
-
-    Returns:
-        For example `1 GPU`, `16 GPUs (2 nodes of 8)` or `3 GPUs (of a node of 8)`.
-        [text]
-    """
+    """A number of GPUs in words, and of the nodes that they are in."""
     words = counted(gpus, "GPU")
     if not per_node:
         return words
@@ -66,10 +57,6 @@ def gpus_words(gpus: int, per_node: int = 0) -> str:
 
 def time_terms(best: Estimate, other: Estimate) -> list[tuple[str, float, float]]:
     """Causes by how much longer they take in another plan, the largest first.
-
-    Args:
-        best: A plan. [-]
-        other: Another plan. [-]
 
     Returns:
         Cause, time in the plan, time in the other; differences add up to that of the
@@ -85,10 +72,6 @@ def time_terms(best: Estimate, other: Estimate) -> list[tuple[str, float, float]
 def memory_terms(best: Estimate, other: Estimate) -> list[tuple[str, float, float]]:
     """Categories of the fullest rank by how much more another plan holds.
 
-    Args:
-        best: A plan. [-]
-        other: Another plan. [-]
-
     Returns:
         Category, memory in the plan, memory in the other; differences add up to that
         of the device peaks. [GiB], shape (categories,)
@@ -99,15 +82,7 @@ def memory_terms(best: Estimate, other: Estimate) -> list[tuple[str, float, floa
 
 
 def why_slower(best: Estimate, other: Estimate) -> str:
-    """Name the causes that cost the slower plan more, and the cause that costs less.
-
-    Args:
-        best: The faster plan.
-        other: The slower plan.
-
-    Returns:
-        Half a sentence. [text]
-    """
+    """Name the causes that cost the slower plan more, and the cause that costs less."""
     step = best.step_time_s.value
     changed = [(cause, (b - a) / step) for cause, a, b in time_terms(best, other)]
     worse = [f"{CAUSE_WORDS[c]} +{d:.1%}" for c, d in changed[:2] if d > SHOWN]
@@ -116,14 +91,7 @@ def why_slower(best: Estimate, other: Estimate) -> str:
 
 
 def explanation(plans: Sequence[RankedPlan]) -> Explanation:
-    """Say why the first plan won and what binds it.
-
-    Args:
-        plans: Plans, best first; may be empty.
-
-    Returns:
-        Two sentences and the binding resources.
-    """
+    """Say why the first plan won and what binds it."""
     if not plans:
         return Explanation()
     best = plans[0].estimate
@@ -141,15 +109,7 @@ def _runner_up(plans: Sequence[RankedPlan]) -> str:
 
 
 def changes(best: RankedPlan, other: RankedPlan) -> str:
-    """Settings and degrees of the other plan where two plans differ.
-
-    Args:
-        best: A plan. [-]
-        other: Another plan of the job. [-]
-
-    Returns:
-        Settings and degrees with commas between them. [text]
-    """
+    """Settings and degrees of the other plan where two plans differ."""
     differing = [
         *_settings_changed(best, other),
         *degrees_changed(best.layout, other.layout),
@@ -192,9 +152,6 @@ def fullest_words(memory: MemoryEstimate) -> str:
 
     Args:
         memory: Peak memory. [GiB]
-
-    Returns:
-        For example `most of it activations (35.0 GiB)`. [text]
     """
     worst = _fullest(memory)
     held = ("activations", "weights", "gradients", "optimizer", "transient")
@@ -204,14 +161,7 @@ def fullest_words(memory: MemoryEstimate) -> str:
 
 
 def costs_words(best: Estimate) -> tuple[str, str]:
-    """Share of the kernels in a step, and the largest costs beside them.
-
-    Args:
-        best: Predicted time of a plan.
-
-    Returns:
-        For example `77.6%`, and `pipeline bubble 4.3%, recompute 2.0%`. [text]
-    """
+    """Share of the kernels in a step, and the largest costs beside them."""
     step = best.step_time_s.value
     times = best.causes_s
     kernels = times.pop("compute") / step

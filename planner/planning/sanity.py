@@ -19,14 +19,6 @@ def doubts(workload: Workload, layout: Layout, predicted: Estimate) -> tuple[str
     architecture, format and kind of training. Without such runs there is no ceiling.
     The floor is a share of the half-precision peak, for dense models that train in
     full. Recomputed forwards count, as in the floor's source.
-
-    Args:
-        workload: The job. [-]
-        layout: One layout. [-]
-        predicted: Its estimate. [-]
-
-    Returns:
-        At most one sentence each. [text]
     """
     return (
         *_too_good(workload, predicted),
@@ -37,15 +29,7 @@ def doubts(workload: Workload, layout: Layout, predicted: Estimate) -> tuple[str
 
 
 def resume_doubts(workload: Workload, memory: MemoryEstimate) -> tuple[str, ...]:
-    """Say that a run trains and may not be resumed, and what avoids that.
-
-    Args:
-        workload: The job, with its limit on the risk. [-]
-        memory: Memory of one layout. [-]
-
-    Returns:
-        At most one sentence. [text]
-    """
+    """Say that a run trains and may not be resumed, and what avoids that."""
     resume, most = memory.resume, workload.search.memory_risk
     if resume is None or resume.oom_probability <= most:
         return ()
@@ -110,10 +94,6 @@ def _largest_loss(predicted: Estimate) -> str:
 
 def refuse_long(workload: Workload, degrees: Mapping[str, object]) -> None:
     """Refuse a step that is too long to simulate and does not repeat itself.
-
-    Args:
-        workload: The job. [-]
-        degrees: All degrees of its layout. [1]
 
     Raises:
         BadInputError: Says how long the step is, and how long it may be.

@@ -22,10 +22,6 @@ def with_scope(workloads: Sequence[Workload], found: Result) -> Result:
     No layout of any space is faster than the GPUs multiply the model's own products,
     so that time bounds the full space at once.
 
-    Args:
-        workloads: The job under each framework. [-]
-        found: Answer of its search. [-]
-
     Returns:
         The answer with the rules, and with the most that the full space may bring.
     """
@@ -51,12 +47,6 @@ def left_out(workload: Workload) -> Iterator[LeftOut]:
     """Rules by which the default space of a job is smaller than the full space.
 
     An axis that the user limits holds what the user names, and is not listed.
-
-    Args:
-        workload: The job under one framework. [-]
-
-    Yields:
-        Axis, values and reason. [-]
     """
     limits, search = workload.framework.limits, workload.search
     if limits.context_parallel and search.cp_kind is None:

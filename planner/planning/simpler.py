@@ -61,15 +61,6 @@ def simpler(
 
     A search of the whole space looks at no layout that cannot be the fastest. So the
     space without one axis of the simplest plan is searched, then without a second.
-
-    Args:
-        workloads: The job under each framework that may run it.
-        contenders: Plans, the fastest first. [-]
-        stop: Ends the searches.
-        known: Bounds of the search of the whole space.
-
-    Returns:
-        The plans, and the axes that none does without.
     """
     until, found = stop.within(PART * stop.left), list(contenders)
     worth = contenders[0].step_s * (1 + MOST_SLOWER)

@@ -116,14 +116,7 @@ class Contender:
 
 
 def split_axes(layout: Layout) -> list[str]:
-    """Axes beyond data and expert parallelism along which a layout divides the job.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        Names of degrees above one. [text]
-    """
+    """Axes beyond data and expert parallelism along which a layout divides the job."""
     return [a.name for a in DEGREES if a.name not in DATA and a.of(layout) > 1]
 
 
@@ -166,9 +159,6 @@ def robust_choice(contenders: Sequence[Option], among: Sequence[int]) -> int:
     Args:
         contenders: Plans, the fastest first, shape (plans,). [-]
         among: Indices of the tied plans, at least one. [1]
-
-    Returns:
-        Index of the chosen plan. [1]
     """
     best = contenders[0]
     near = [at for at in among if _slower(contenders[at], best) <= MOST_SLOWER]
@@ -209,9 +199,6 @@ def why_robust(
         contenders: Plans, the fastest first, shape (plans,). [-]
         among: Indices of the tied plans. [1]
         chosen: Index of the chosen plan, not 0. [1]
-
-    Returns:
-        One sentence. [text]
     """
     one, best = contenders[chosen], contenders[0]
     experts = " and expert" if one.workload.model.expert_parameters else ""
@@ -230,9 +217,6 @@ def _axes(one: Contender) -> str:
 
 def needed_words(axes: Sequence[str]) -> str:
     """Tell that no plan without one of some axes, and no other added, is as fast.
-
-    Args:
-        axes: Names of axes. [text]
 
     Returns:
         One sentence; empty without axes. [text]
@@ -256,9 +240,6 @@ def tie(
         contenders: Plans, the fastest first, shape (plans,). [-]
         among: Indices of the tied plans, two or more. [1]
         shown: Rank of every listed plan, by index. [1]
-
-    Returns:
-        The tied plans, with the rule and the error of comparisons. [-]
     """
     best = contenders[0]
     plans = tuple(_member(contenders[at], best, shown.get(at)) for at in among)

@@ -37,9 +37,6 @@ def with_yours(job: Job, found: Result, *, robust: bool) -> Result:
         job: The job. [-]
         found: Answer of its search. [-]
         robust: True where the risk of running out of memory is limited. [-]
-
-    Returns:
-        The answer, with both layouts beside it; unchanged where the spec has none. [-]
     """
     given = job.spec.layout
     if not given.given():
@@ -174,15 +171,7 @@ def _status(found: Result) -> str:
 
 
 def beside(first: RankedPlan, other: RankedPlan) -> Beside:
-    """A layout beside the first plan.
-
-    Args:
-        first: The first plan. [-]
-        other: The layout, priced. [-]
-
-    Returns:
-        Distance, odds and terms that differ. [-]
-    """
+    """A layout beside the first plan."""
     ours, theirs = first.estimate, other.estimate
     causes = ours.time_breakdown_s, theirs.time_breakdown_s
     times, memory = changed_terms(ours, theirs)
@@ -221,12 +210,6 @@ def plain_layouts(workload: Workload) -> Iterator[PartialLayout]:
     Data parallelism alone comes first, then experts over ranks, then tensor
     parallelism within a node, then a pipeline of even stages beside it. Each comes
     without recompute, then with all of it.
-
-    Args:
-        workload: The job. [-]
-
-    Yields:
-        Layouts. [-]
     """
     experts = workload.model.expert_parameters > 0
     node = workload.topology.cluster.node.gpus_per_node

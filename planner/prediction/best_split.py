@@ -88,14 +88,6 @@ def best_splits(
 
     The problem with the least bound comes next. Splits slower than the best of any
     problem are of no interest, so only the fastest of the splits is sure to be best.
-
-    Args:
-        problems: Inner problems, each with a class that holds its even split.
-        stop: Ends the work early. [-]
-        work: Most work. [1]
-
-    Returns:
-        Splits and the bound on all others.
     """
     shapes = ShapePaths()
     made = {costs: _Problem(costs, shapes, stop) for costs in dict.fromkeys(problems)}

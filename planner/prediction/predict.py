@@ -72,13 +72,6 @@ def predict(workload: Workload, partial: PartialLayout) -> RankedPlan:
     Absent degrees take the framework's defaults. The inner solver chooses the best
     stages, recompute and rank order. A layout that does not fit is priced, too.
 
-    Args:
-        workload: The job.
-        partial: The part of the layout that the user fixed.
-
-    Returns:
-        The completed layout with its estimate, rank 1.
-
     Raises:
         BadInputError: Cluster, model or framework rule out the layout, or the host is
             too small for its offload; says which numbers clash.
@@ -89,13 +82,6 @@ def predict(workload: Workload, partial: PartialLayout) -> RankedPlan:
 
 def predict_limited(workload: Workload, partial: PartialLayout) -> RankedPlan:
     """Complete a layout within the limits of the search block, and estimate it.
-
-    Args:
-        workload: The job.
-        partial: The part of the layout that the user fixed.
-
-    Returns:
-        The completed layout with its estimate, rank 1.
 
     Raises:
         BadInputError: As by :func:`predict`, and where a limit rules the layout out.
@@ -114,13 +100,6 @@ def predict_limited(workload: Workload, partial: PartialLayout) -> RankedPlan:
 
 def complete(workload: Workload, partial: PartialLayout) -> Layout:
     """Fill in what a layout leaves open.
-
-    Args:
-        workload: The job.
-        partial: The part of the layout that the user fixed.
-
-    Returns:
-        A legal, complete layout.
 
     Raises:
         BadInputError: No legal layout has those degrees.

@@ -26,9 +26,6 @@ from planner.specs.layouts.layout import Layout, PartialLayout
 def with_ran(job: Job) -> Job:
     """Narrow the memory of a job whose layout ran.
 
-    Args:
-        job: The job. [-]
-
     Returns:
         The job, its memory on the condition that the layout fitted; unchanged where no
         layout is said to have run, and on fleets of several kinds of GPUs.
@@ -60,11 +57,6 @@ def with_ran(job: Job) -> Job:
 def fitting(workload: Workload, layout: Layout, memory: MemoryEstimate) -> float:
     """Multiple of its uncertain memory that a layout that ran had room for.
 
-    Args:
-        workload: The job. [-]
-        layout: The layout. [-]
-        memory: As predicted. [-]
-
     Returns:
         The multiple; 1 on fleets of several kinds of GPUs, which tell nothing. [1]
 
@@ -95,13 +87,6 @@ def _known_to_fit(workload: Workload, room: float) -> Workload:
 def predicted(workload: Workload, given: PartialLayout) -> RankedPlan:
     """Price one given layout; one that ran fits.
 
-    Args:
-        workload: The job. [-]
-        given: The part of the layout that the user fixed. [-]
-
-    Returns:
-        The layout, completed and priced. [-]
-
     Raises:
         BadInputError: The layout is illegal, or it cannot have run as is said.
     """
@@ -109,19 +94,7 @@ def predicted(workload: Workload, given: PartialLayout) -> RankedPlan:
 
 
 def as_ran(workload: Workload, given: PartialLayout, plan: RankedPlan) -> RankedPlan:
-    """A priced layout, whose memory fits where it is said that the layout ran.
-
-    Args:
-        workload: The job. [-]
-        given: The part of the layout that the user fixed. [-]
-        plan: The layout, completed and priced. [-]
-
-    Returns:
-        The plan. [-]
-
-    Raises:
-        BadInputError: It cannot have run as is said.
-    """
+    """A priced layout, whose memory fits where it is said that the layout ran."""
     if not given.ran:
         return plan
     memory = ran_memory(workload, plan.layout, plan.estimate.memory)
@@ -133,14 +106,6 @@ def ran_memory(
     workload: Workload, layout: Layout, memory: MemoryEstimate
 ) -> MemoryEstimate:
     """Memory of a layout that ran: no more than there is.
-
-    Args:
-        workload: The job. [-]
-        layout: The layout. [-]
-        memory: As predicted. [-]
-
-    Returns:
-        The same with peaks within the capacity, and a risk of 0. [-]
 
     Raises:
         BadInputError: Parameters times bytes alone exceed the memory.

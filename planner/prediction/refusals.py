@@ -18,10 +18,6 @@ Degrees = dict[str, Any]
 def refuse_host(workload: Workload, memory: MemoryEstimate) -> None:
     """Refuse an offload that the memory or the drives of a node cannot hold.
 
-    Args:
-        workload: The job.
-        memory: Memory of its layout.
-
     Raises:
         BadInputError: A node needs more than it has; says both.
     """
@@ -42,10 +38,6 @@ def refuse_host(workload: Workload, memory: MemoryEstimate) -> None:
 def refuse_schedule(workload: Workload, partial: PartialLayout) -> None:
     """Refuse a schedule that the framework's stack does not run.
 
-    Args:
-        workload: The job. [-]
-        partial: The part of the layout that the user fixed. [-]
-
     Raises:
         BadInputError: Names the stack and the frameworks that run it.
     """
@@ -65,10 +57,6 @@ def refuse_schedule(workload: Workload, partial: PartialLayout) -> None:
 def refuse_formats(workload: Workload, partial: PartialLayout) -> None:
     """Refuse formats on the wire that the framework cannot send.
 
-    Args:
-        workload: The job. [-]
-        partial: The part of the layout that the user fixed. [-]
-
     Raises:
         BadInputError: Names the format and those that can be sent.
     """
@@ -87,10 +75,6 @@ def refuse_formats(workload: Workload, partial: PartialLayout) -> None:
 
 def refuse_offload(workload: Pricing, degrees: Degrees) -> None:
     """Refuse unsharded states, paged moments, and drives that the stack cannot use.
-
-    Args:
-        workload: The job, with the offload of the layout. [-]
-        degrees: Axes of the layout by name. [-]
 
     Raises:
         BadInputError: Names the share that cannot leave the GPUs.
@@ -122,15 +106,7 @@ def refuse_offload(workload: Pricing, degrees: Degrees) -> None:
 
 
 def refuse_recompute(workload: Workload, menu: tuple[str, ...]) -> None:
-    """Refuse a recompute kind that the framework does not have for the model.
-
-    Args:
-        workload: The job. [-]
-        menu: Recompute kinds to choose from. [text]
-
-    Raises:
-        BadInputError: Names the kind and the nearest one.
-    """
+    """Refuse a recompute kind that the framework does not have for the model."""
     for name in menu:
         if not is_known(workload, name):
             near = {*workload.framework.limits.recompute, *combinations(workload)}

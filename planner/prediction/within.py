@@ -44,13 +44,6 @@ def predict_within(workload: Workload, given: PartialLayout) -> RankedPlan:
     own is not on it. What it limits holds: a limit of one value fills in what the
     layout leaves open, and a layout outside the limits is refused.
 
-    Args:
-        workload: The job under one framework. [-]
-        given: The part of the layout that the user fixed. [-]
-
-    Returns:
-        The fastest completed layout that fits, else the one that needs least.
-
     Raises:
         BadInputError: No framework can run the job, the limits leave nothing, or the
             layout is not legal.
@@ -62,15 +55,8 @@ def predict_within(workload: Workload, given: PartialLayout) -> RankedPlan:
 def way(workload: Workload, given: PartialLayout) -> Way:
     """The job and the layout that :func:`predict_within` prices, stages still open.
 
-    Args:
-        workload: The job under one framework. [-]
-        given: The part of the layout that the user fixed. [-]
-
     Returns:
         The job under its training block, and the layout with its offload and formats.
-
-    Raises:
-        BadInputError: As there.
     """
     ways = list(_ways(workload, given))
     return ways[0] if len(ways) == 1 else _best(ways).way

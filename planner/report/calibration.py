@@ -17,17 +17,7 @@ def calibration_report(
     contradictions: Sequence[str],
     file: str,
 ) -> RenderableType:
-    """Fitted and refused constants, contradictions, and rows left out.
-
-    Args:
-        fits: Fit of each GPU, framework and stack. [-]
-        skipped: Id of a row left out to the reason. [text]
-        contradictions: Sentences. [text]
-        file: File with the fitted constants. [text]
-
-    Returns:
-        A renderable for printing. [-]
-    """
+    """Fitted and refused constants, contradictions, and rows left out."""
     parts: list[RenderableType] = [
         section(f"{framework}, {stack} on {gpu}", _body(fit))
         for (gpu, framework, stack), fit in fits.items()

@@ -89,18 +89,7 @@ KINDS = tuple(_COLUMNS)
 
 
 def kind_names(kind: str, catalog: Catalog) -> tuple[str, ...]:
-    """Names of one kind.
-
-    Args:
-        kind: One of `KINDS`. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        Names, sorted; frameworks and targets in their order of listing. [text]
-
-    Raises:
-        BadInputError: No such kind.
-    """
+    """Names of one kind."""
     if kind not in KINDS:
         raise BadInputError(
             f"no such kind; {did_you_mean(kind, KINDS)}",
@@ -117,14 +106,6 @@ def kind_names(kind: str, catalog: Catalog) -> tuple[str, ...]:
 
 def entry(kind: str, name: str, catalog: Catalog) -> Entry:
     """One thing of the catalog as plain data.
-
-    Args:
-        kind: One of `KINDS`. [-]
-        name: One of `kind_names`. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        Fields of the entry; quantities are texts with their base unit. [-]
 
     Raises:
         BadInputError: No such kind or name; names the nearest.
@@ -179,14 +160,7 @@ def _target(name: str) -> Entry:
 
 
 def overview(catalog: Catalog) -> RenderableType:
-    """Every name of every kind.
-
-    Args:
-        catalog: Files of facts. [-]
-
-    Returns:
-        One row for each kind. [-]
-    """
+    """Every name of every kind."""
     table = _table("kind", "names")
     for kind in KINDS:
         table.add_row(kind, ", ".join(kind_names(kind, catalog)))
@@ -194,18 +168,7 @@ def overview(catalog: Catalog) -> RenderableType:
 
 
 def kind_table(kind: str, catalog: Catalog) -> RenderableType:
-    """The main numbers of everything of one kind.
-
-    Args:
-        kind: One of `KINDS`. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        One row for each name, in natural units. [-]
-
-    Raises:
-        BadInputError: No such kind.
-    """
+    """The main numbers of everything of one kind."""
     names = kind_names(kind, catalog)
     rows = [[name, *_cells(kind, name, catalog)] for name in names]
     table = _table("name", *(_title(kind, column) for column in _COLUMNS[kind]))
@@ -300,14 +263,6 @@ def _part(item: Any) -> str:
 def entry_table(kind: str, name: str, catalog: Catalog) -> RenderableType:
     """Everything known of one thing, with the source of each field.
 
-    Args:
-        kind: One of `KINDS`. [-]
-        name: One of `kind_names`. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        One row for each field. [-]
-
     Raises:
         BadInputError: No such kind or name; names the nearest.
     """
@@ -328,9 +283,6 @@ def entry_table(kind: str, name: str, catalog: Catalog) -> RenderableType:
 
 def facts(its: Sourced) -> Iterator[tuple[str, str, str]]:
     """Every field of an entry, with value and source.
-
-    Args:
-        its: A GPU, a link, a node or a cluster. [-]
 
     Yields:
         Field, value in natural units, source; a name has an empty source. [text]
@@ -396,12 +348,6 @@ def catalog_data(
         kind: One of `KINDS`, or None for all. [-]
         name: One of `kind_names`, or None for all. [-]
         catalog: Files of facts. [-]
-
-    Returns:
-        Kind to a list of entries, schema `planner/catalog@1`. [-]
-
-    Raises:
-        BadInputError: No such kind or name.
     """
     kinds: Sequence[str] = KINDS if kind is None else (kind,)
     found: dict[str, object] = {"schema": "planner/catalog@1"}

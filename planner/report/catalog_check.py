@@ -16,14 +16,7 @@ CheckData = dict[str, object]
 
 
 def check_data(catalog: Catalog) -> CheckData:
-    """Every broken rule of the catalog, and what each price rests on.
-
-    Args:
-        catalog: Files of facts. [-]
-
-    Returns:
-        `deviations`, `explained` and `prices`. [-]
-    """
+    """Every broken rule of the catalog, and what each price rests on."""
     found = findings(catalog)
     return {
         "schema": "planner/catalog-check@1",
@@ -35,9 +28,6 @@ def check_data(catalog: Catalog) -> CheckData:
 
 def check_report(catalog: Catalog) -> tuple[RenderableType, bool]:
     """The check of the catalog as a report.
-
-    Args:
-        catalog: Files of facts. [-]
 
     Returns:
         The report, and True where every broken rule has a reason. [-]

@@ -21,14 +21,7 @@ _GIVEN_UP = {"over-budget": "over budget", "too-late": "too late"}
 
 
 def comparison_report(answer: Comparison) -> RenderableType:
-    """Everything that a comparison found.
-
-    Args:
-        answer: The comparison. [-]
-
-    Returns:
-        A renderable, laid out for 100 columns. [-]
-    """
+    """Everything that a comparison found."""
     return Group(
         Text(answer.title, style="bold"),
         Text(_asked(answer), style="dim"),
@@ -54,14 +47,7 @@ def _asked(answer: Comparison) -> str:
 
 
 def candidates_table(candidates: Sequence[CandidateAnswer]) -> Table:
-    """Nodes, time, cost and energy of each candidate.
-
-    Args:
-        candidates: Answers, in the order given. [-]
-
-    Returns:
-        The table; a star marks candidates that no other beats in time and cost. [-]
-    """
+    """Nodes, time, cost and energy of each candidate."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("candidate")
     for title in ("GPUs", "time to train", "cost", "energy", "tokens/USD", "MFU"):
@@ -147,14 +133,7 @@ def _budget(answer: Comparison) -> Iterator[RenderableType]:
 
 
 def plans_table(candidates: Sequence[CandidateAnswer]) -> Table:
-    """The best plan on each candidate, with its gap.
-
-    Args:
-        candidates: Answers. [-]
-
-    Returns:
-        The table. [-]
-    """
+    """The best plan on each candidate, with its gap."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("candidate")
     table.add_column("step", justify="right")

@@ -26,15 +26,7 @@ SHOWN_STAGES = 4
 
 
 def explanation_report(answer: Explained, title: Heading) -> RenderableType:
-    """Limits that clash and changes that help, or reasons why the best plan wins.
-
-    Args:
-        answer: Answer of `planner explain`. [-]
-        title: Title line of the report. [-]
-
-    Returns:
-        A renderable, laid out for 100 columns. [-]
-    """
+    """Limits that clash and changes that help, or reasons why the best plan wins."""
     body = _feasible(answer) if answer.feasible else _infeasible(answer)
     return Group(
         Text(str(title), style="bold"),

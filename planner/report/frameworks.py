@@ -14,9 +14,6 @@ Fact = tuple[str, object, str]
 def framework_entry(its: Framework) -> dict[str, object]:
     """A framework: its limits, its default stack, and what its stacks change.
 
-    Args:
-        its: The framework on its default stack. [-]
-
     Returns:
         Fields of the entry; `values` holds value and source by stack and field. [-]
     """
@@ -37,14 +34,7 @@ def framework_entry(its: Framework) -> dict[str, object]:
 
 
 def framework_facts(its: Framework) -> Iterator[Fact]:
-    """Every value of a framework's stacks, the default stack first.
-
-    Args:
-        its: The framework on its default stack. [-]
-
-    Yields:
-        Stack with field, value, and the source, or the range that is assumed. [-]
-    """
+    """Every value of a framework's stacks, the default stack first."""
     yield from ((f"profile.{field}", v, told) for field, v, told in _profile(its))
     for name in stack_names(its.name):
         changes = _changes(its, name)

@@ -31,14 +31,7 @@ class Heading:
 
 
 def heading(workload: Workload) -> Heading:
-    """The heading of a job.
-
-    Args:
-        workload: The job, resolved. [-]
-
-    Returns:
-        Names of the job. [-]
-    """
+    """The heading of a job."""
     training, framework = workload.training, workload.framework
     pools = [pool.topology for pool in workload.pools]
     places = pools or [workload.topology]

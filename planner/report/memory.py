@@ -37,15 +37,7 @@ GB_PER_GIB = 2**30 / 1e9
 
 
 def training_memory_report(answer: TrainingMemory, title: Heading) -> RenderableType:
-    """Memory of a training job, and the answers that go with it.
-
-    Args:
-        answer: Answer for the training job. [-]
-        title: Title line of the report. [-]
-
-    Returns:
-        A renderable, laid out for 100 columns. [-]
-    """
+    """Memory of a training job, and the answers that go with it."""
     memory = answer.memory
     judged = "Layout, the most frugal legal one" if answer.chosen else "Layout"
     return Group(
@@ -65,16 +57,7 @@ def training_memory_report(answer: TrainingMemory, title: Heading) -> Renderable
 def inference_memory_report(
     answer: InferenceMemory, model: str, gpu: str
 ) -> RenderableType:
-    """Memory of an inference job, and the answers that go with it.
-
-    Args:
-        answer: Answer for the inference job. [-]
-        model: Name of the model. [-]
-        gpu: Name of the GPU. [-]
-
-    Returns:
-        A renderable, laid out for 100 columns. [-]
-    """
+    """Memory of an inference job, and the answers that go with it."""
     asked = answer.stack
     title = f"{model} served by {answer.gpus} x {gpu}; planner {__version__}"
     job = (
@@ -111,14 +94,7 @@ def _moments(memory: MemoryEstimate) -> Iterator[RenderableType]:
 
 
 def most_rows(answer: TrainingMemory) -> list[tuple[str, str]]:
-    """The most that fits with everything else as given, name by name.
-
-    Args:
-        answer: Answer for a training job. [-]
-
-    Returns:
-        Name and value. [text]
-    """
+    """The most that fits with everything else as given, name by name."""
     largest = answer.largest
     return [
         ("micro-batch", _count(largest.micro_batch, "sequence")),
@@ -139,14 +115,7 @@ def _fewest(answer: TrainingMemory) -> str:
 
 
 def most_served_rows(answer: InferenceMemory) -> list[tuple[str, str]]:
-    """The most that a GPU serves with everything else as given, name by name.
-
-    Args:
-        answer: Answer for an inference job. [-]
-
-    Returns:
-        Name and value. [text]
-    """
+    """The most that a GPU serves with everything else as given, name by name."""
     asked, largest, needed = answer.stack, answer.largest, answer.gpus_needed
     cached = answer.cache_bytes_per_token / 2**10
     return [
@@ -190,9 +159,6 @@ def _cheapest(answer: TrainingMemory) -> Iterator[RenderableType]:
 def cheapest_words(answer: TrainingMemory) -> str:
     """The least change after which a job fits, and how to ask for it.
 
-    Args:
-        answer: Answer for a training job. [-]
-
     Returns:
         One sentence; empty for a job that fits. [text]
     """
@@ -216,9 +182,6 @@ def methods_table(methods: Sequence[MethodAnswer]) -> Table:
 
     Args:
         methods: Answers, the job's own first, shape (methods,). [-]
-
-    Returns:
-        The table. [-]
     """
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("method")
@@ -244,9 +207,6 @@ def methods_rows(methods: Sequence[MethodAnswer]) -> tuple[tuple[str, ...], ...]
 
     Args:
         methods: Answers, the job's own first, shape (methods,). [-]
-
-    Returns:
-        One row for each method. [text]
     """
     return tuple(
         (
@@ -273,9 +233,6 @@ def checkpoint_rows(saved: Checkpoint) -> list[tuple[str, str]]:
 
     Args:
         saved: The checkpoint. [GiB]
-
-    Returns:
-        Name and value. [text]
     """
     what = "adapters alone" if saved.adapters_only else "weights and optimizer"
     return [

@@ -20,9 +20,6 @@ def run_sections(run: Run | None) -> Iterator[RenderableType]:
 
     Args:
         run: The run, None where no tokens are known. [-]
-
-    Yields:
-        Sections; none without a run.
     """
     if run is None:
         return
@@ -33,14 +30,7 @@ def run_sections(run: Run | None) -> Iterator[RenderableType]:
 
 
 def run_table(run: Run) -> Table:
-    """Time, interruptions, GPU-hours, cost and energy, each with its interval.
-
-    Args:
-        run: The run. [-]
-
-    Returns:
-        The table. [-]
-    """
+    """Time, interruptions, GPU-hours, cost and energy, each with its interval."""
     grid = Table.grid(padding=(0, 2))
     for name, told in run_rows(run):
         grid.add_row(Text(name, style="dim"), Text(told))
@@ -48,14 +38,7 @@ def run_table(run: Run) -> Table:
 
 
 def run_rows(run: Run) -> list[tuple[str, str]]:
-    """Time, interruptions, GPU-hours, cost and energy of a run, name by name.
-
-    Args:
-        run: The run. [-]
-
-    Returns:
-        Name and value with its interval. [text]
-    """
+    """Time, interruptions, GPU-hours, cost and energy of a run, name by name."""
     return [
         ("tokens", f"{short(run.tokens)}, {run.tokens_rule}"),
         ("time", _spread(run.time_to_train_s, *_unit_of_time(run))),
@@ -74,14 +57,7 @@ PARTS = ("tokens", "sequences", "of tokens", "steps", "step", "days")
 
 
 def stretches_table(run: Run) -> Table:
-    """The parts of a run: batches of a ramp, phases.
-
-    Args:
-        run: A run of more than one part. [-]
-
-    Returns:
-        One row for each part. [-]
-    """
+    """The parts of a run: batches of a ramp, phases."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("part")
     for title in PARTS:
@@ -92,14 +68,7 @@ def stretches_table(run: Run) -> Table:
 
 
 def stretch_rows(run: Run) -> list[tuple[str, ...]]:
-    """Every part of a run, and the time of reshards between parts.
-
-    Args:
-        run: The run. [-]
-
-    Returns:
-        Name, then `PARTS`. [text]
-    """
+    """Every part of a run, and the time of reshards between parts."""
     rows: list[tuple[str, ...]] = [
         (
             part.name,
@@ -119,14 +88,7 @@ def stretch_rows(run: Run) -> list[tuple[str, ...]]:
 
 
 def short(value: float) -> str:
-    """A large number in four digits: `15.6T`.
-
-    Args:
-        value: Not negative. [1]
-
-    Returns:
-        Digits and a power of 1000. [text]
-    """
+    """A large number in four digits: `15.6T`."""
     for scale, letter in _SCALES:
         if value >= scale:
             return f"{value / scale:.4g}{letter}"

@@ -19,14 +19,7 @@ FIGURES = ("step", "tokens/s/GPU", "MFU", "GiB", "risk")
 
 
 def sweep_report(answer: SweepAnswer) -> RenderableType:
-    """Everything that a sweep found.
-
-    Args:
-        answer: The sweep. [-]
-
-    Returns:
-        A renderable, laid out for 100 columns. [-]
-    """
+    """Everything that a sweep found."""
     reasons = [*reasons_against(answer)]
     return Group(
         Text(sweep_title(answer), style="bold"),
@@ -37,23 +30,13 @@ def sweep_report(answer: SweepAnswer) -> RenderableType:
 
 
 def sweep_title(answer: SweepAnswer) -> str:
-    """A sweep in words.
-
-    Args:
-        answer: The sweep. [-]
-
-    Returns:
-        Job, combinations and fields. [text]
-    """
+    """A sweep in words."""
     fields = " and ".join(each.path for each in answer.over)
     return f"{answer.title}: {len(answer.cells):,} combinations of {fields}"
 
 
 def named(over: Sequence[Over]) -> list[str]:
     """Names of fields in a table: last parts, whole paths where these are equal.
-
-    Args:
-        over: The fields. [-]
 
     Returns:
         Names. [text], shape (fields,)
@@ -65,9 +48,6 @@ def named(over: Sequence[Over]) -> list[str]:
 def cell_rows(answer: SweepAnswer) -> list[tuple[str, ...]]:
     """Cells of the table of combinations.
 
-    Args:
-        answer: The sweep. [-]
-
     Returns:
         Values, figures, time and cost of the run where it has tokens, layout. [text]
     """
@@ -76,27 +56,13 @@ def cell_rows(answer: SweepAnswer) -> list[tuple[str, ...]]:
 
 
 def columns(answer: SweepAnswer) -> tuple[str, ...]:
-    """Titles of the table of combinations.
-
-    Args:
-        answer: The sweep. [-]
-
-    Returns:
-        Titles. [text]
-    """
+    """Titles of the table of combinations."""
     timed = ("time", "cost") if any(cell.run for cell in answer.cells) else ()
     return (*named(answer.over), *FIGURES, *timed, "layout")
 
 
 def reasons_against(answer: SweepAnswer) -> Iterator[str]:
-    """Reasons against a plan, by combination.
-
-    Args:
-        answer: The sweep. [-]
-
-    Yields:
-        A sentence for each combination without a plan. [text]
-    """
+    """Reasons against a plan, by combination."""
     for cell in answer.cells:
         if cell.plan is None:
             values = ", ".join(f"{path}={v}" for path, v in cell.values.items())

@@ -59,15 +59,7 @@ _BAR_WIDTH = 40
 
 
 def section(title: str, body: object) -> Table:
-    """A bold title over an indented body.
-
-    Args:
-        title: Name of the part. [-]
-        body: A renderable. [-]
-
-    Returns:
-        Title and body, with an empty line above. [-]
-    """
+    """A bold title over an indented body."""
     grid = Table.grid()
     grid.add_row("")
     grid.add_row(Text(title, style="bold cyan"))
@@ -80,9 +72,6 @@ def sentences(lines: Sequence[str]) -> Table:
 
     Args:
         lines: Sentences, shape (lines,). [text]
-
-    Returns:
-        A grid of one line each. [-]
     """
     grid = Table.grid(padding=(0, 1))
     for line in lines:
@@ -95,14 +84,7 @@ PAIRED = 10
 
 
 def layout_table(layout: Layout) -> Table:
-    """A layout in two columns of parts.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        The table. [-]
-    """
+    """A layout in two columns of parts."""
     grid = Table.grid(padding=(0, 2))
     rows = layout_rows(layout)
     pairs, wide = rows[:PAIRED], rows[PAIRED:]
@@ -118,14 +100,7 @@ def _dimmed(row: tuple[str, str]) -> tuple[Text, Text]:
 
 
 def throughput_table(estimate: Estimate) -> Table:
-    """Step time, tokens, FLOP rate and utilisation, both conventions.
-
-    Args:
-        estimate: Predicted time and memory of a layout. [-]
-
-    Returns:
-        The table. [-]
-    """
+    """Step time, tokens, FLOP rate and utilisation, both conventions."""
     step, flops = estimate.step_time_s, estimate.model_tflops_per_gpu
     mfu, per_gpu = estimate.mfu, estimate.tokens_per_s_per_gpu
     full, causal = "with full attention", "causal"
@@ -149,14 +124,7 @@ def throughput_table(estimate: Estimate) -> Table:
 
 
 def time_table(estimate: Estimate) -> Table:
-    """The step as a waterfall of its causes.
-
-    Args:
-        estimate: Predicted time and memory of a layout. [-]
-
-    Returns:
-        A table with seconds, share of the step and a bar for each cause. [-]
-    """
+    """The step as a waterfall of its causes."""
     spent = {CAUSES[name]: value for name, value in estimate.causes_s.items() if value}
     total = sum(spent.values())
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
@@ -180,9 +148,6 @@ def memory_table(memory: MemoryEstimate) -> Table:
 
     Args:
         memory: Peak memory of every stage. [GiB]
-
-    Returns:
-        The table, with allocated and device memory and the two fullest moments. [-]
     """
     stages = notable_stages(memory)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
@@ -213,9 +178,6 @@ def notable_stages(memory: MemoryEstimate) -> dict[str, StageMemory]:
 
     Args:
         memory: Peak memory of every stage. [GiB]
-
-    Returns:
-        Column title to stage. [-]
     """
     first, last = memory.stages[0], memory.stages[-1]
     roles = {
@@ -238,9 +200,6 @@ def verdict_line(memory: MemoryEstimate) -> Text:
 
     Args:
         memory: Peak memory. [GiB]
-
-    Returns:
-        One line. [-]
     """
     peak = memory.peak_device_gib
     odds = f", {odds_words(memory)}" if odds_words(memory) else ""
@@ -256,9 +215,6 @@ def verdict_line(memory: MemoryEstimate) -> Text:
 def odds_words(memory: MemoryEstimate) -> str:
     """Probability that a plan at risk does not fit, in words.
 
-    Args:
-        memory: Peak memory. [-]
-
     Returns:
         For example `14% likely not to fit`; empty where no risk is told. [text]
     """
@@ -269,9 +225,6 @@ def odds_words(memory: MemoryEstimate) -> str:
 
 def host_words(memory: MemoryEstimate) -> str:
     """Needed and available host memory and NVMe of the fullest node, in words.
-
-    Args:
-        memory: Peak memory. [-]
 
     Returns:
         The end of a sentence, empty where all stays on the GPUs. [text]
@@ -295,9 +248,6 @@ def runners_up_table(plans: Sequence[RankedPlan]) -> Table:
 
     Args:
         plans: All plans, rank 1 first, shape (plans,). [-]
-
-    Returns:
-        One row for each plan after the first. [-]
     """
     best, *others = plans
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
@@ -314,28 +264,14 @@ def runners_up_table(plans: Sequence[RankedPlan]) -> Table:
 
 
 def likely_words(chance: float) -> str:
-    """Probability that a layout is slower.
-
-    Args:
-        chance: The probability. [1]
-
-    Returns:
-        For example `91% likely`, `over 99% likely`. [text]
-    """
+    """Probability that a layout is slower."""
     if chance > CERTAIN:
         return f"over {CERTAIN:.0%} likely"
     return f"{max(chance, 1 - CERTAIN):.0%} likely"
 
 
 def removed_table(pruned: Mapping[str, int]) -> Table:
-    """Number of candidates that each rule removed, most first.
-
-    Args:
-        pruned: Rule to candidates. [1]
-
-    Returns:
-        The table. [-]
-    """
+    """Number of candidates that each rule removed, most first."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(justify="right")
     for rule, count in sorted(pruned.items(), key=lambda item: (-item[1], item[0])):
@@ -344,14 +280,7 @@ def removed_table(pruned: Mapping[str, int]) -> Table:
 
 
 def stack_text(stack: Mapping[str, object]) -> Text:
-    """Every constant of the stack in force, wrapped.
-
-    Args:
-        stack: Name to value. [-]
-
-    Returns:
-        `name value` with separators. [-]
-    """
+    """Every constant of the stack in force, wrapped."""
     parts = (f"{name} {_short(value)}" for name, value in stack.items())
     return Text(", ".join(parts), style="dim")
 

@@ -32,15 +32,7 @@ from planner.specs.reading.layout_line import given_layout
 
 
 def result_report(result: Result, title: Heading) -> RenderableType:
-    """Everything a search found: the plan, why, its cost, its proof, the next best.
-
-    Args:
-        result: Answer of a search with at least one plan. [-]
-        title: Title line of the report. [-]
-
-    Returns:
-        A renderable, laid out for 100 columns. [-]
-    """
+    """Everything a search found: the plan, why, its cost, its proof, the next best."""
     best = result.plans[0]
     return Group(
         *_title(title),
@@ -64,17 +56,7 @@ def prediction_report(
     warnings: Sequence[str] = (),
     run: Run | None = None,
 ) -> RenderableType:
-    """Everything predicted of one given layout.
-
-    Args:
-        plan: The completed layout and its estimate. [-]
-        title: Title line of the report. [-]
-        warnings: Warnings about legal but unusual settings. [text]
-        run: The whole run, where its tokens are known. [-]
-
-    Returns:
-        A renderable, laid out for 100 columns. [-]
-    """
+    """Everything predicted of one given layout."""
     return Group(
         *_title(title),
         section("Layout", _layout(plan)),
@@ -85,15 +67,7 @@ def prediction_report(
 
 
 def infeasible_report(result: Result, title: Heading) -> RenderableType:
-    """Reasons why a search ended without a plan, with the proof.
-
-    Args:
-        result: Answer of a search without plans. [-]
-        title: Title line of the report. [-]
-
-    Returns:
-        A renderable, laid out for 100 columns. [-]
-    """
+    """Reasons why a search ended without a plan, with the proof."""
     reasons = result.explanation.infeasible
     parts = [section("Why nothing fits", sentences(reasons))] if reasons else []
     warnings = result.warnings
@@ -109,15 +83,7 @@ def infeasible_report(result: Result, title: Heading) -> RenderableType:
 def phases_report(
     parts: Sequence[tuple[str, RenderableType]], run: Run | None
 ) -> RenderableType:
-    """One report for each phase, then the run that they make.
-
-    Args:
-        parts: Name and report of each phase. [-]
-        run: The whole run. [-]
-
-    Returns:
-        A renderable, laid out for 100 columns. [-]
-    """
+    """One report for each phase, then the run that they make."""
     count, told = len(parts), []
     for index, (name, report) in enumerate(parts, start=1):
         above = "" if index == 1 else "\n"
@@ -127,26 +93,12 @@ def phases_report(
 
 
 def quiet_report(plans: Sequence[RankedPlan]) -> str:
-    """Layouts alone, each as `--layout` takes it back.
-
-    Args:
-        plans: The best plan of each phase. [-]
-
-    Returns:
-        A line for each plan, for no console to break. [text]
-    """
+    """Layouts alone, each as `--layout` takes it back."""
     return "\n".join(given_layout(plan.layout) for plan in plans)
 
 
 def certificate(result: Result) -> Text:
-    """Guarantee of the search, and the work that it took.
-
-    Args:
-        result: Answer of a search. [-]
-
-    Returns:
-        One line. [-]
-    """
+    """Guarantee of the search, and the work that it took."""
     search, style = result.search, "green" if result.status == "optimal" else "yellow"
     line = Text(result.status, style=f"bold {style}")
     found = _gap(result.objective) if result.plans else ""

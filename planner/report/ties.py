@@ -23,9 +23,6 @@ def tie_sentences(found: Tie | None, *, robust: bool) -> list[str]:
     Args:
         found: The tie, or none. [-]
         robust: True if the shown plan was chosen among the tied plans. [-]
-
-    Returns:
-        Sentences; none where the fastest stands alone. [text]
     """
     return [] if found is None else list(_sentences(found, robust=robust))
 
@@ -77,9 +74,6 @@ def bought(result: Result) -> tuple[str, ...]:
 
     Whether they fit shows in a short run, which a last sentence says.
 
-    Args:
-        result: Answer of a search. [-]
-
     Returns:
         For example `2.6% faster at a 31% risk of running out of memory: tp=2,dp=4
         (--robust off)`; none where the risk is not limited, or the limit costs nothing.
@@ -103,9 +97,6 @@ def _bought(one: Fastest, how: str) -> str:
 
 def free_words(result: Result) -> str:
     """Price of memory that is left free, of every amount that was searched.
-
-    Args:
-        result: Answer of a search. [-]
 
     Returns:
         For example `5 GiB of every GPU more costs nothing, 10 GiB 4.9%`; empty where no
@@ -135,14 +126,7 @@ def _price(one: GivenBack) -> str:
 
 
 def free_rows(result: Result) -> tuple[tuple[str, ...], ...]:
-    """The fastest plan of every amount of memory that is left free.
-
-    Args:
-        result: Answer of a search. [-]
-
-    Returns:
-        Amount, price, memory and layout, a row each. [text]
-    """
+    """The fastest plan of every amount of memory that is left free."""
     return tuple(
         (
             f"{one.gib:g} GiB",
@@ -155,27 +139,13 @@ def free_rows(result: Result) -> tuple[tuple[str, ...], ...]:
 
 
 def risk_limit(result: Result) -> float:
-    """Limit on the probability of running out of memory that a search had.
-
-    Args:
-        result: Answer of a search. [-]
-
-    Returns:
-        The limit. [1]
-    """
+    """Limit on the probability of running out of memory that a search had."""
     fields = result.spec.get("search", {})
     return SearchSpec.model_validate(fields, strict=False).memory_risk
 
 
 def yours_sentences(result: Result) -> tuple[str, ...]:
-    """Tell of the spec's layout and the plain one, with every term that differs.
-
-    Args:
-        result: Answer of a search. [-]
-
-    Returns:
-        A sentence each; none where the spec has no layout. [text]
-    """
+    """Tell of the spec's layout and the plain one, with every term that differs."""
     told = result.yours
     if told is None or told.given is None:
         return ()
@@ -207,12 +177,5 @@ def _sentence(name: str, its: Beside, step_s: float) -> str:
 
 
 def slower_words(its: Beside) -> str:
-    """Odds that a layout is slower than the first plan.
-
-    Args:
-        its: The layout. [-]
-
-    Returns:
-        For example `91% likely slower`. [text]
-    """
+    """Odds that a layout is slower than the first plan."""
     return f"{likely_words(its.likely)} slower"

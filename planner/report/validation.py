@@ -17,14 +17,7 @@ WORST = 12
 
 
 def validation_report(answer: Validation) -> RenderableType:
-    """Everything of a validation: the summary, groups, worst rows, what is left out.
-
-    Args:
-        answer: The validation. [-]
-
-    Returns:
-        A renderable, laid out for 100 columns. [-]
-    """
+    """Everything of a validation: the summary, groups, worst rows, what is left out."""
     shown = (sheet for sheet in _sheets(answer) if sheet.rows)
     parts = (section(sheet.title, _table(sheet)) for sheet in shown)
     return Group(Text(sheets.opening(answer), style="bold"), *parts)

@@ -97,9 +97,6 @@ def bubble_ratio(
         b: Backward, of the inputs only where it is split. [s]
         w: Weight gradient where the backward is split, else 0. [s]
 
-    Returns:
-        Bubble by ideal time. [1]
-
     Raises:
         ValueError: The schedule does not exist for these numbers, or is outside
             the limits of ``uniform_makespan``.
@@ -122,9 +119,6 @@ def bubble_fraction(
         f: Forward of one micro-batch on a rank. [s]
         b: Backward, of the inputs only where it is split. [s]
         w: Weight gradient where the backward is split, else 0. [s]
-
-    Returns:
-        Share of the time in which a rank does not compute. [1]
 
     Raises:
         ValueError: The schedule does not exist for these numbers, or is outside

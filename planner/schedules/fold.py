@@ -62,9 +62,6 @@ def period_of(schedule: str, p: int, v: int, every: int | None) -> int:
         v: Chunks of a rank. [1]
         every: Micro-batches of one reduce-scatter of a virtual stage; None where
             gradients travel once a step, or at the end of the step. [1]
-
-    Returns:
-        Micro-batches of a step. [1]
     """
     ways = 2 if schedule == "dualpipe" else 1
     groups = p if schedule == "interleaved" and v > 1 else 1
@@ -83,9 +80,6 @@ def short_step(schedule: str, p: int, v: int, m: int, every: int | None) -> int:
         v: Chunks of a rank. [1]
         m: Micro-batches in a step. [1]
         every: Micro-batches of one reduce-scatter, as in ``period_of``. [1]
-
-    Returns:
-        Micro-batches; m itself where no shorter step will do. [1]
     """
     if schedule == UNFOLDED:
         return m
@@ -96,10 +90,6 @@ def short_step(schedule: str, p: int, v: int, m: int, every: int | None) -> int:
 
 def squarings(cut: int, repeats: int) -> int:
     """Choose how often the block's matrix is squared before it is applied in turn.
-
-    Args:
-        cut: Nodes of a cut. [1]
-        repeats: Repeats of the block. [1]
 
     Returns:
         The b of the least ``b cut^3 + (b + repeats / 2^b) cut^2``. [1]
@@ -116,13 +106,6 @@ def pays(p: int, v: int, m: int, short: int, period: int) -> bool:
     """Say if the powers of the block take less time than the whole step.
 
     A cut has two nodes a rank: its last operation, and one result on its way.
-
-    Args:
-        p: Pipeline ranks. [1]
-        v: Chunks of a rank. [1]
-        m: Micro-batches in a step. [1]
-        short: Micro-batches of the short step. [1]
-        period: Micro-batches of the block. [1]
 
     Returns:
         True where folding is estimated to pay. [bool]
@@ -184,9 +167,6 @@ def cut_before(table: Ints, start: int, stop: int) -> Ints:
         table: Rows of a short step. [1], shape (nodes, 4)
         start: First row of the block. [1]
         stop: First row behind the block. [1]
-
-    Returns:
-        Indices of the nodes; for what follows, nodes of one block earlier. [1]
     """
     rows = stop - start
     inside, behind = table[start:stop, :2], table[stop:, :2]

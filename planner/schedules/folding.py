@@ -24,13 +24,6 @@ does not, as its graph would take too much memory. [1]"""
 def is_long(p: int, v: int, m: int, short: int, period: int) -> bool:
     """Say if a step is folded.
 
-    Args:
-        p: Pipeline ranks. [1]
-        v: Chunks of a rank. [1]
-        m: Micro-batches in a step. [1]
-        short: Micro-batches of the short step; m where there is none. [1]
-        period: Micro-batches of the block. [1]
-
     Returns:
         True for a step of many operations that has a short step. [bool]
     """

@@ -87,9 +87,6 @@ def in_flight(schedule: str, p: int, v: int, m: int, rank: int) -> int:
         m: Micro-batches in a step. [1]
         rank: Pipeline rank, 0 first. [1]
 
-    Returns:
-        Chunks in flight; divide by v for stages, but not in dualpipe. [1]
-
     Raises:
         ValueError: The schedule is unknown or does not exist for these numbers.
     """

@@ -82,12 +82,6 @@ def operations(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Op, ...], .
 def check(schedule: str, p: int, v: int, m: int) -> None:
     """Refuse what no framework could run, with the rule and all its numbers.
 
-    Args:
-        schedule: Name of a schedule. [text]
-        p: Pipeline ranks. [1]
-        v: Chunks of a rank. [1]
-        m: Micro-batches in a step. [1]
-
     Raises:
         ValueError: The schedule is unknown or does not exist for these numbers.
     """
@@ -168,11 +162,6 @@ def _with_weights(order: list[Op], weights: list[Op], delay: int) -> Iterator[Op
 
 def operation_count(p: Count, v: Count, m: Count) -> Count:
     """Forwards and backwards of a step, over all ranks.
-
-    Args:
-        p: Pipeline ranks. [1]
-        v: Chunks of a rank. [1]
-        m: Micro-batches. [1]
 
     Returns:
         ``2 m p v``; weight gradients apart are not counted. [1]

@@ -99,9 +99,6 @@ def placement(schedule: str, p: int, v: int) -> Placement:
         p: Pipeline ranks. [1]
         v: Chunks of a rank. [1]
 
-    Returns:
-        The placement. [1]
-
     References:
         P. Qi et al., "Pipeline Parallelism with Controllable Memory",
         arXiv:2405.15362. PyTorch 2.13, ``torch/distributed/pipelining``

@@ -22,18 +22,7 @@ class Part(Rows):
 
     @classmethod
     def of(cls, graph: Graph, fold: Fold, start: int, stop: int, cut: Ints) -> "Part":
-        """Take rows out of a graph.
-
-        Args:
-            graph: A folded graph.
-            fold: Fold of the graph.
-            start: First row. [1]
-            stop: First row behind. [1]
-            cut: Nodes before these rows that the rows wait for. [1]
-
-        Returns:
-            The part, its nodes numbered anew.
-        """
+        """Take rows out of a graph."""
         number = np.full(len(graph), -1, dtype=np.int64)
         number[0], number[cut] = 0, 1 + np.arange(len(cut))
         number[start:stop] = 1 + len(cut) + np.arange(stop - start)
@@ -85,15 +74,7 @@ class Parts:
 
     @classmethod
     def of(cls, graph: Graph, fold: Fold) -> "Parts":
-        """Cut a folded graph up.
-
-        Args:
-            graph: A folded graph.
-            fold: Fold of the graph.
-
-        Returns:
-            Parts of the graph.
-        """
+        """Cut a folded graph up."""
         cut, start, stop = fold.cut, fold.start, fold.stop
         later = cut + fold.rows
         inside = 1 + len(cut) + later - start
@@ -117,15 +98,7 @@ _KNOWN: WeakKeyDictionary[Graph, Parts] = WeakKeyDictionary()
 
 
 def parts_of(graph: Graph, fold: Fold) -> Parts:
-    """Parts of a folded graph; found once for each graph.
-
-    Args:
-        graph: A folded graph.
-        fold: Fold of the graph.
-
-    Returns:
-        Parts of the graph.
-    """
+    """Parts of a folded graph; found once for each graph."""
     if graph not in _KNOWN:
         _KNOWN[graph] = Parts.of(graph, fold)
     return _KNOWN[graph]
@@ -170,10 +143,6 @@ class Steady:
 
     def way(self, case: int, node: int = -1) -> Ints:
         """Count the longest path from the source to a node of the tail.
-
-        Args:
-            case: Index of the case. [1]
-            node: Number in the tail; by default the end of the step. [1]
 
         Returns:
             Slots, then transfers. [1], shape (n_slots + 1,)
@@ -261,9 +230,6 @@ def in_batches(graph: Graph, fold: Fold, x: Ints, p2p: int) -> Iterator[Steady]:
         fold: Fold of the graph.
         x: Durations by slot and case. [ns], shape (n_slots, cases)
         p2p: One transfer between neighbouring ranks. [ns]
-
-    Yields:
-        The step of some cases, in order.
     """
     parts = parts_of(graph, fold)
     cut, most = len(parts.out), squarings(len(parts.out), parts.repeats)

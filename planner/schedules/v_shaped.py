@@ -47,14 +47,6 @@ def zb_v(p: int, m: int, rank: int) -> tuple[Op, ...]:
     turn; at the end r pairs of B whose W fill what follows. Fewer than
     ``2 p - 1`` micro-batches run the order of that many, less the missing.
 
-    Args:
-        p: Pipeline ranks. [1]
-        m: Micro-batches in a step. [1]
-        rank: Pipeline rank, 0 first. [1]
-
-    Returns:
-        Operations in order. [1]
-
     References:
         P. Qi et al., arXiv:2405.15362. PyTorch 2.13,
         ``ScheduleZBVZeroBubble``.
@@ -110,11 +102,6 @@ def dualpipe_v(p: int, m: int, rank: int) -> tuple[Op, ...]:
         W                  r + 1
 
     A W without a chunk is the one that has waited longest.
-
-    Args:
-        p: Pipeline ranks. [1]
-        m: Micro-batches in a step, at least 2 p. [1]
-        rank: Pipeline rank, 0 first. [1]
 
     Returns:
         Operations in order. [1]
@@ -178,11 +165,6 @@ def dualpipe(p: int, m: int, rank: int) -> tuple[Op, ...]:
     order of rank min(r, p - 1 - r), on half of the ranks and micro-batches. A rank of
     the second half has its chunks swapped. Chunk 0 is the direction from rank 0, chunk
     1 the direction from rank p - 1.
-
-    Args:
-        p: Pipeline ranks, even. [1]
-        m: Micro-batches in a step, even; half take each direction. [1]
-        rank: Pipeline rank, 0 first. [1]
 
     Returns:
         Operations in order; micro-batches count from 0 in each direction. [1]

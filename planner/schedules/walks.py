@@ -80,9 +80,6 @@ def backwards(
         node: Node to begin from. [1]
         inputs: Nodes that end the way. [1]
         found: Takes in slots, then transfers, of the way. [1]
-
-    Returns:
-        The input. [1]
     """
     while node >= inputs:
         found[slots[node]] += times[node]
@@ -108,11 +105,7 @@ PLAIN = _Loops(forwards, backwards, compiled=False)
 
 @cache
 def compiled() -> _Loops:
-    """Compile both loops; found once a process, and kept on disk where that can be.
-
-    Returns:
-        The compiled loops; those of Python where numba is not installed.
-    """
+    """Compile both loops; found once a process, and kept on disk where that can be."""
     try:
         import numba  # noqa: PLC0415, F401
     except ImportError:
@@ -198,9 +191,6 @@ class Rows:
             p2p: One transfer between neighbouring ranks. [ns]
             node: Node to begin from. [1]
             found: Takes in slots, then transfers, of the way. [1]
-
-        Returns:
-            The input. [1]
         """
         loops = WORK.loops(0)
         columns: Any = self.columns if loops.compiled else self._lists

@@ -91,9 +91,6 @@ class VariantSearch:
         Args:
             gap: Gap at which the search ends once the list is full; 0 asks for the
                 proof and for runners-up. [1]
-
-        Returns:
-            The outcome of every variant.
         """
         extra = 0
         while self._may_matter(least := self._first()):
@@ -310,8 +307,5 @@ def search(
         top: Plans to list, each with different degrees. [1]
         time_limit: Wall time after which the incumbent is returned. [s]
         progress: Called about ten times a second.
-
-    Returns:
-        The plans, the bound, and the rule that removed every other candidate.
     """
     return search_all([workload], top=top, time_limit=time_limit, progress=progress)[0]

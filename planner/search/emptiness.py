@@ -15,9 +15,6 @@ AT_A_TIME = 64
 def is_empty(workload: Pricing) -> bool:
     """Tell if the declared space of a job has no candidate.
 
-    Args:
-        workload: The job. [-]
-
     Returns:
         True without candidates; the listing stops at the first candidate.
     """
@@ -33,9 +30,6 @@ def is_empty(workload: Pricing) -> bool:
 def has_legal(variants: Sequence[Pricing]) -> bool:
     """Tell if any variant has a legal layout, whatever memory the layout needs.
 
-    Args:
-        variants: Variants of a job. [-]
-
     Returns:
         True where some variant's space has a candidate.
     """
@@ -50,9 +44,6 @@ def easiest(variants: Sequence[Pricing]) -> tuple[Pricing, ...]:
 
     Offload only adds rules. So the variants that offload least stay, for equal
     framework, training block, wire formats, place and switches.
-
-    Args:
-        variants: Variants of a job. [-]
 
     Returns:
         Variants, of which some has a legal layout if any of ``variants`` has.
@@ -95,13 +86,6 @@ def thin(workload: Pricing, free: str = "") -> Pricing:
     Shard groups span all replicas: every framework with sharding has them, and hosts
     hold least. So a space is empty where the thin space is empty. The degrees of the
     other axes do not change.
-
-    Args:
-        workload: The job. [-]
-        free: An axis to leave as it is. [text]
-
-    Returns:
-        The job with a smaller space. [-]
     """
     search, limits = workload.search, workload.framework.limits
     fixed: dict[str, object] = {

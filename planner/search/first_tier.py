@@ -117,9 +117,6 @@ class Family:
             workload: The job on these pools in this order.
             most: Key above which no plan is wanted. [s]
             gather: Lists, prices and bounds the candidates, for all orders.
-
-        Returns:
-            Candidates that are left in this order, and counts of all.
         """
         key = in_any_order(workload)
         if key != self.key:
@@ -168,9 +165,6 @@ def in_any_order(workload: Pricing) -> Pricing | None:
 
     Where all pools have the degrees of the first, no list, price or bound depends on
     the order, but how layers are dealt to ranks.
-
-    Args:
-        workload: A variant of the job.
 
     Returns:
         The job; None where pools have degrees of their own, or there is one.
@@ -326,9 +320,6 @@ def priced_part(
         some: A part of them.
         most: Key above which no plan is wanted: a step, or what the job aims at. [s]
         known: Bounds for further searches of the job, to which these are added.
-
-    Returns:
-        Candidates that are left, and counts of all.
     """
     counted: Counter[str] = Counter()
     space = listing.part(some, counted)
@@ -388,10 +379,6 @@ def _declared(space: Space) -> Counter[int]:
 
 def bounded(table: CostTable, space: Space) -> tuple[Floats, Bools]:
     """Bound every candidate on priced meshes.
-
-    Args:
-        table: The meshes of the space, priced.
-        space: Candidates on them.
 
     Returns:
         Bound [s] of every candidate, and True where it may fit. shape (candidates,)

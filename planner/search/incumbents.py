@@ -38,11 +38,6 @@ def degrees(meshes: Meshes, row: int, menu: int) -> tuple[int, ...]:
 
     Rank order, shard group, second copy and chunk count are variants of a plan.
 
-    Args:
-        meshes: Meshes of the space.
-        row: Index of a mesh. [1]
-        menu: Entry of the recompute menu. [1]
-
     Returns:
         tp, pp, cp, ep, etp, ZeRO stage, micro-batch and recompute. [1]
     """
@@ -51,15 +46,7 @@ def degrees(meshes: Meshes, row: int, menu: int) -> tuple[int, ...]:
 
 
 def layout_fields(space: Space, candidate: int) -> tuple[int, ...]:
-    """Fields of a candidate's layout in their order, for the last tie-break.
-
-    Args:
-        space: Candidates.
-        candidate: Index into the space. [1]
-
-    Returns:
-        Degrees, schedule, chunks and recompute. [1]
-    """
+    """Fields of a candidate's layout in their order, for the last tie-break."""
     m, row = space.meshes, space.mesh[candidate]
     widths = (m.tp, m.sp, m.pp, m.cp, m.cp_kind, m.ep, m.etp, m.dp)
     columns = (*widths, m.dp_shard, m.zero, m.hpz, m.micro_batch, m.order)
@@ -91,12 +78,7 @@ class Incumbents:
         self.listed: list[Found] = []
 
     def add(self, key: tuple[int, ...], found: Found) -> None:
-        """Record a solved candidate.
-
-        Args:
-            key: Variant and degrees of the candidate. [1]
-            found: The candidate.
-        """
+        """Record a solved candidate."""
         known = self.best_of.get(key)
         if known is None or found < known:
             self.best_of[key] = found
@@ -111,12 +93,6 @@ class Incumbents:
 
         A plan that was found while others were proven may not be the best of its
         degrees.
-
-        Args:
-            slower: Share above the best step. [1]
-
-        Returns:
-            One plan for each set of degrees, in order of preference. [-]
         """
         if self.best is None:
             return []
@@ -154,9 +130,6 @@ class Incumbents:
 
     def threshold(self, key: tuple[int, ...] | None = None) -> float:
         """Step above which a candidate changes nothing in the list.
-
-        Args:
-            key: Variant and degrees of a candidate, or none for the whole list. [1]
 
         Returns:
             Least of the last listed step, the best step of the candidate's degrees,

@@ -39,14 +39,7 @@ class MeshAnswer:
 
 
 def answered_exactly(costs: StageCosts) -> MeshAnswer:
-    """Simulate the only split of a candidate with a block, where the split fits.
-
-    Args:
-        costs: The inner problem.
-
-    Returns:
-        Step of the split, which is also the bound; or INFEASIBLE.
-    """
+    """Simulate the only split of a candidate with a block, where the split fits."""
     counts = block_counts(costs)
     if not fits(costs, counts):
         return MeshAnswer(Outcome.INFEASIBLE, 0)

@@ -20,17 +20,7 @@ MOST_SHARED = 4096
 def stage_costs(
     workload: Pricing, space: Space, candidate: int, table: CostTable | None = None
 ) -> StageCosts:
-    """Inner problem of one candidate.
-
-    Args:
-        workload: A variant of the job.
-        space: Candidates.
-        candidate: Index into the space. [1]
-        table: All meshes of the space, priced; if absent, the candidate's is priced.
-
-    Returns:
-        The integers that solver, simulator and brute force share.
-    """
+    """Inner problem of one candidate."""
     mesh = int(space.mesh[candidate])
     if table is None:
         table = price_meshes(workload, space.mesh_of(candidate), space.recompute)
@@ -52,12 +42,7 @@ class FamilyPrices:
     """
 
     def __init__(self, workload: Pricing, space: Space) -> None:
-        """Price nothing yet.
-
-        Args:
-            workload: The job with the pools in any one order.
-            space: Candidates, on meshes that all orders have.
-        """
+        """Price nothing yet."""
         self.workload, self.space = workload, space
         self._table: CostTable | None = None
 
@@ -69,23 +54,13 @@ class FamilyPrices:
     def turn(self, workload: Pricing) -> list[int]:
         """Place of every pool of an order among the pools of the first.
 
-        Args:
-            workload: The job with the pools in another order.
-
         Returns:
             Places. [1], shape (pools,)
         """
         return list(map(self.workload.stage_pools.index, workload.stage_pools))
 
     def turned(self, workload: Pricing) -> MixedTable:
-        """The table with the pools in another order.
-
-        Args:
-            workload: The job with the pools in that order.
-
-        Returns:
-            All meshes of the family, priced.
-        """
+        """The table with the pools in another order."""
         if self._table is None:
             space = self.space
             self._table = price_meshes(self.workload, space.meshes, space.recompute)
@@ -121,14 +96,7 @@ class PricedInOrder:
         return (place // self.size + 1) * self.size
 
     def block(self, place: int) -> tuple[Space, CostTable]:
-        """The candidates that are priced with that at a place.
-
-        Args:
-            place: Index into the order. [1]
-
-        Returns:
-            The candidates of the block in order, and the table of their meshes.
-        """
+        """The candidates that are priced with that at a place."""
         at = place // self.size
         found = self.known.pop(at, None) or self._price(at)
         self.known[at] = found
@@ -144,13 +112,6 @@ class PricedInOrder:
         return part, price_meshes(self.workload, part.meshes, self.space.recompute)
 
     def costs(self, place: int) -> StageCosts:
-        """Inner problem of the candidate at a place of the order.
-
-        Args:
-            place: Index into the order. [1]
-
-        Returns:
-            The integers that solver and simulator share.
-        """
+        """Inner problem of the candidate at a place of the order."""
         part, table = self.block(place)
         return stage_costs(self.workload, part, place % self.size, table)

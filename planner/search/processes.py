@@ -47,9 +47,6 @@ def pool_of(processes: int) -> Any:
 
     joblib's own kind, which does not import the main module of the parent again.
 
-    Args:
-        processes: Their number. [1]
-
     Returns:
         An executor of :mod:`concurrent.futures`, to be shut down by who asked. [-]
     """

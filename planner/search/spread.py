@@ -14,16 +14,7 @@ class Spread(Protocol):
     def __call__(
         self, work: Callable[..., Any], calls: Iterable[tuple[Any, ...]], stop: Stop
     ) -> Iterator[Any]:
-        """Do a call for each tuple of arguments.
-
-        Args:
-            work: A function of a module that the other machines have too.
-            calls: Arguments of each call. [-]
-            stop: Ends the wait for results. [-]
-
-        Yields:
-            Results in order. Where no more are taken, open calls are cancelled.
-        """
+        """Do a call for each tuple of arguments."""
 
 
 _SPREAD: ContextVar[Spread | None] = ContextVar("_SPREAD", default=None)
@@ -31,11 +22,7 @@ _SPREAD: ContextVar[Spread | None] = ContextVar("_SPREAD", default=None)
 
 @contextmanager
 def spread_by(spread: Spread) -> Iterator[None]:
-    """Let every search that begins meanwhile hand out the parts of large spaces.
-
-    Args:
-        spread: Does the calls.
-    """
+    """Let every search that begins meanwhile hand out the parts of large spaces."""
     token = _SPREAD.set(spread)
     try:
         yield

@@ -53,11 +53,7 @@ class Stop:
         return bool(self.why)
 
     def check(self) -> None:
-        """Raise an error where the search has to end.
-
-        Raises:
-            StoppedError: A limit is reached.
-        """
+        """Raise an error where the search has to end."""
         if self.reached:
             raise StoppedError(self.why)
 
@@ -70,18 +66,12 @@ class Stop:
 
         Args:
             seconds: Time of the part. [s]
-
-        Returns:
-            A rule with the earlier deadline of both.
         """
         deadline = min(self.deadline, time.monotonic() + seconds)
         return Stop(deadline, self.memory, more=self._reason)
 
     def shared(self, parts: int) -> Iterator["Stop"]:
         """Share the time that is left among parts that run one after the other.
-
-        Args:
-            parts: Number of parts. [1]
 
         Yields:
             Rules, each made when its part begins. Later parts get unused time.
@@ -108,14 +98,7 @@ _ABOVE: ContextVar[Stop | None] = ContextVar("_ABOVE", default=None)
 
 @contextmanager
 def under(stop: Stop) -> Iterator[Stop]:
-    """Let a rule end every search that begins meanwhile, beside the search's own rule.
-
-    Args:
-        stop: The rule.
-
-    Yields:
-        The rule.
-    """
+    """Let a rule end every search that begins meanwhile, beside its own rule."""
     token = _ABOVE.set(stop)
     try:
         yield stop

@@ -56,19 +56,7 @@ class BestFirst:
         paths: ShapePaths | None = None,
         family: Family | None = None,
     ) -> None:
-        """List, price and bound the candidates.
-
-        Args:
-            workload: A variant of the job.
-            incumbents: Plans of all variants.
-            variant: Index of this variant. [1]
-            stop: Ends the search. [-]
-            early: Ends the first tier early, for time to visit candidates. [-]
-            known: Bounds from earlier searches of the job.
-            paths: Paths by shape that other searches have found; found paths are
-                added.
-            family: Candidates of the same pools in other orders.
-        """
+        """List, price and bound the candidates."""
         self.seconds = 0.0
         self.workload, self.stop = workload, stop or Stop()
         self.incumbents, self.variant = incumbents, variant
@@ -113,9 +101,6 @@ class BestFirst:
 
         Args:
             cheaply: Leave a candidate alone that only the solver could improve.
-
-        Returns:
-            Work of the visit, where a first look at a candidate is 1. [1]
         """
         with self._clocked():
             self.worked += 1
@@ -307,11 +292,7 @@ class BestFirst:
         return min(value, self.next_bound(), self.open_bound, self.unseen_s)
 
     def outcome(self) -> SearchOutcome:
-        """Plans that were found, and the bound that was proved.
-
-        Returns:
-            The listed plans of this variant, its bound, and what removed the rest.
-        """
+        """Plans that were found, and the bound that was proved."""
         rule = self.stopped or BY_BOUND
         counted = self.counted + Counter({rule: self.left})
         ranked = self.incumbents.ranked()

@@ -68,14 +68,7 @@ class Waiting:
         return place
 
     def costs(self, place: int) -> StageCosts:
-        """Inner problem of a candidate.
-
-        Args:
-            place: Index into the order. [1]
-
-        Returns:
-            The integers that solver and simulator share.
-        """
+        """Inner problem of a candidate."""
         return self.priced.costs(place)
 
     def _lift(self, group: Group, candidates: Ints, most: float) -> bool:

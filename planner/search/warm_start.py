@@ -28,12 +28,6 @@ def parts_of(workloads: Sequence[Pricing]) -> tuple[Pricing, ...]:
     Plans found there are plans of the job, so their steps are reachable. A candidate
     whose bound is above such a step needs no closer look. The candidates dropped so
     depend on the job alone, and the best plan is never among them.
-
-    Args:
-        workloads: The variants of a job. [-]
-
-    Returns:
-        Variants with a smaller space; none where the job's space is small. [-]
     """
     mixed = [workload for workload in workloads if workload.mixed]
     if mixed:
@@ -84,9 +78,6 @@ def _is_priced_soon(workload: Pricing) -> bool:
 
 def in_default_space(workload: Pricing) -> Pricing:
     """Variant with the default space in place of the declared space.
-
-    Args:
-        workload: A variant of the job. [-]
 
     Returns:
         The variant; all of its plans are plans of *workload*, too. [-]

@@ -61,9 +61,6 @@ class Ask:
         The framework is the user's, or the task's most preferred that trains any of
         them: two sizes that differ in their framework would differ in its speed, too.
 
-        Returns:
-            Names of presets that take the task's sequences. [text]
-
         Raises:
             BadInputError: GPUs, network or framework are wrong.
         """
@@ -91,9 +88,6 @@ class Ask:
         Args:
             model: Name of a preset. [text]
             tokens: Tokens of the run. [token]
-
-        Returns:
-            The job; words for what the question leaves open. [-]
 
         Raises:
             BadInputError: GPUs, network or a field are wrong.
@@ -141,9 +135,6 @@ def asked(
         assignments: `a.b.c=value` each. [text]
         calibration: What the user measured. [-]
         measured_in: File of the calibration, for messages. [text]
-
-    Returns:
-        The question. [-]
 
     Raises:
         BadInputError: There is no limit, or a limit is no limit of a run.

@@ -52,10 +52,6 @@ class Rate:
     def seconds(self, ask: Ask, gpu: str) -> float:
         """Wall time that the limits allow.
 
-        Args:
-            ask: The question. [-]
-            gpu: Name of the GPU, for messages. [text]
-
         Returns:
             Time. [s]
 
@@ -94,24 +90,13 @@ class Rate:
             seconds: Wall time. [s]
             served: Tokens to be served. [token]
             held: True where memory holds no larger model than this one. [-]
-
-        Returns:
-            Parameters and tokens. [-]
         """
         if held:
             return Size(self.model.parameters, self.tokens_per_s * seconds)
         return ask.law.best(self.flops_per_s * seconds, served)
 
     def trained(self, ask: Ask, size: Size) -> Trained:
-        """A size with its loss, work, time and cost at this rate.
-
-        Args:
-            ask: The question. [-]
-            size: Parameters and tokens. [-]
-
-        Returns:
-            The size. [-]
-        """
+        """A size with its loss, work, time and cost at this rate."""
         pairs, seconds = size.parameters * size.tokens, size.flops / self.flops_per_s
         return Trained(
             parameters=size.parameters,

@@ -44,9 +44,6 @@ class Aim:
     def factor(self, gpus: "Ints | int") -> Floats:
         """Key of a second of a step, kernels aside.
 
-        Args:
-            gpus: GPUs that layouts use. [1]
-
         Returns:
             Above 0; 1 where the step itself is sought. [1], shape of `gpus`
         """

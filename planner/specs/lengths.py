@@ -143,9 +143,6 @@ def refuse_padding(
         document: Length of packed texts that are all alike. [token]
         lengths: Lengths of the texts; none: all have the sequence length. [-]
         padding: How rows are filled. [text]
-
-    Raises:
-        ValueError: Says what clashes and what is allowed.
     """
     if document and lengths:
         raise ValueError(
@@ -187,14 +184,7 @@ class Draws:
         return sum(share * length**power for length, share in pairs)
 
     def greatest(self, count: int) -> "Draws":
-        """Longest of several texts that are drawn apart.
-
-        Args:
-            count: Texts. [1]
-
-        Returns:
-            Its lengths and their shares. [-]
-        """
+        """Longest of several texts that are drawn apart."""
         below = [0.0, *accumulate(self.shares)]
         below[-1] = 1.0
         powers = [share**count for share in below]
@@ -207,9 +197,6 @@ def even_draws(most: int) -> Draws:
 
     Args:
         most: Greatest length. [token]
-
-    Returns:
-        Lengths up to the greatest, of equal shares. [-]
     """
     parts = min(most, MOST_BARS)
     return Draws(
@@ -224,9 +211,6 @@ def draws_of(lengths: Histogram | Lognormal | LengthsFile, most: int) -> Draws:
     Args:
         lengths: Histogram or distribution; a file's lengths once they are read. [-]
         most: Length at which texts are cut. [token]
-
-    Returns:
-        Lengths from 1 token to the cut. [-]
     """
     if isinstance(lengths, LengthsFile):
         raise TypeError(f"the lengths of {lengths.file} were not read")

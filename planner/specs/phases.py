@@ -37,12 +37,6 @@ class PhaseSpec(BaseModel):
     def of(self, training: TrainingSpec) -> TrainingSpec:
         """The training block of this phase.
 
-        Args:
-            training: Training block that the phases share. [-]
-
-        Returns:
-            Training block with this phase's fields. [-]
-
         Raises:
             ValueError: The block's tokens are no whole number of its sequences.
         """

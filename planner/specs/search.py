@@ -45,14 +45,7 @@ SETTINGS = ("method", "optimizer", "precision")
 
 
 def listed(limit: IntLimit) -> tuple[int, ...]:
-    """Values that a limit names one by one.
-
-    Args:
-        limit: One value, a list, a range or nothing. [-]
-
-    Returns:
-        The values; none of a range of more than one. [1]
-    """
+    """Values that a limit names one by one."""
     if isinstance(limit, Span):
         return (limit.min,) if limit.min == limit.max else ()
     if limit is None:
@@ -158,37 +151,20 @@ class SearchSpec(BaseModel):
     def binds(self, moment: str) -> bool:
         """Tell if a plan has to fit a moment.
 
-        Args:
-            moment: Name of the moment. [text]
-
         Returns:
             False for the resume where training alone counts. [-]
         """
         return self.memory_moments == "all" or moment != RESUME
 
     def choices(self, setting: str) -> tuple[str, ...]:
-        """Values of a setting that the user lists, in their order.
-
-        Args:
-            setting: Offload, a setting, or a format on the wire. [text]
-
-        Returns:
-            Words, each once; none where the user lists none. [text]
-        """
+        """Values of a setting that the user lists, in their order."""
         given = getattr(self, setting)
         if isinstance(given, bool) or given is None:
             return ()
         return tuple(dict.fromkeys((given,) if isinstance(given, str) else given))
 
     def settings_of(self, training: TrainingSpec) -> dict[str, str]:
-        """The settings of a training block that this search chose.
-
-        Args:
-            training: The training block of a plan. [-]
-
-        Returns:
-            Value by field, for the fields that the user leaves open. [text]
-        """
+        """The settings of a training block that this search chose."""
         return {
             name: str(getattr(training, name))
             for name in SETTINGS
@@ -196,15 +172,7 @@ class SearchSpec(BaseModel):
         }
 
     def allows(self, axis: str, value: int) -> bool:
-        """Tell if *value* lies within the limit on *axis*.
-
-        Args:
-            axis: Name of a numeric field of this block. [text]
-            value: Degree, stage or size. [1]
-
-        Returns:
-            True when there is no limit or the value obeys it.
-        """
+        """Tell if *value* lies within the limit on *axis*."""
         limit = getattr(self, axis)
         if limit is None:
             return True
@@ -215,9 +183,6 @@ class SearchSpec(BaseModel):
     def largest(self, axis: str) -> int | None:
         """The largest value that the limit on *axis* names.
 
-        Args:
-            axis: Name of a numeric field of this block. [text]
-
         Returns:
             The value; None without a limit, or with a limit that is open above. [1]
         """
@@ -227,26 +192,11 @@ class SearchSpec(BaseModel):
         return max(limit, default=None) if isinstance(limit, tuple) else limit
 
     def allows_text(self, axis: str, value: str) -> bool:
-        """Tell if the word *value* is among the words that *axis* is limited to.
-
-        Args:
-            axis: Name of a worded field of this block. [text]
-            value: A schedule, order, recompute kind or kind of cp. [text]
-
-        Returns:
-            True when there is no limit or the word is named in it.
-        """
+        """Tell if the word *value* is among the words that *axis* is limited to."""
         return getattr(self, axis) is None or value in self.words(axis)
 
     def words(self, axis: str) -> tuple[str, ...]:
-        """The words that *axis* is limited to.
-
-        Args:
-            axis: Name of a worded field of this block. [text]
-
-        Returns:
-            Words; none where there is no limit. [text]
-        """
+        """The words that *axis* is limited to."""
         limit = getattr(self, axis)
         if limit is None:
             return ()
@@ -257,9 +207,6 @@ class SearchSpec(BaseModel):
 
         Args:
             kind: A kind, such as ``ring`` or ``ulysses4+ring``. [text]
-
-        Returns:
-            True when there is no limit or the limit names kind or family.
         """
         names = (kind, cp_family(kind))
         return any(self.allows_text("cp_kind", name) for name in names)
@@ -278,10 +225,6 @@ class SearchSpec(BaseModel):
 
 def limit_words(axis: str, value: object) -> str:
     """A limit of the search block as a user would say it.
-
-    Args:
-        axis: Field of the block. [text]
-        value: One value, a list, or a mapping with min and max. [-]
 
     Returns:
         For example `tp <= 8`, `pp = 2 or 4`, `recompute none`. [text]

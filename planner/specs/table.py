@@ -207,23 +207,13 @@ class StageCosts:
     def pool(self, rank: int) -> int:
         """Index of the hosting pool that a pipeline rank lies in.
 
-        Args:
-            rank: Pipeline rank. [1]
-
         Returns:
             Entry of ``hosts``; 0 where one pool hosts all. [1]
         """
         return self.pool_of_rank[rank] if self.hosts else 0
 
     def on_rank(self, rank: int) -> "StageCosts":
-        """The problem with the costs that hold on one pipeline rank.
-
-        Args:
-            rank: Pipeline rank. [1]
-
-        Returns:
-            Costs of the rank's pool; unchanged where one pool hosts all.
-        """
+        """The problem with the costs that hold on one pipeline rank."""
         return self.hosts[self.pool(rank)] if self.hosts else self
 
     @cached_property
@@ -262,12 +252,5 @@ class StageCosts:
         return tuple(self.fewest_layers(stage) for stage in range(self.stages))
 
     def fewest_layers(self, stage: int) -> int:
-        """Fewest layers of a virtual stage: 0 only where an end lives.
-
-        Args:
-            stage: Virtual stage in model order. [1]
-
-        Returns:
-            Lower end of the declared class. [1]
-        """
+        """Fewest layers of a virtual stage: 0 only where an end lives."""
         return 0 if self.stages > 1 and stage in (0, self.stages - 1) else 1

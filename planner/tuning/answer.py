@@ -44,16 +44,7 @@ class Priced:
 def decided(
     runs: Sequence[Priced], readings: Mapping[str, Reading], budget: int
 ) -> Decision:
-    """Choose the next run.
-
-    Args:
-        runs: The runs, the first choice first. [-]
-        readings: Outcome of each run that was made, by name. [-]
-        budget: Most runs. [1]
-
-    Returns:
-        The decision. [-]
-    """
+    """Choose the next run."""
     measured = {
         name: its.step_s for name, its in readings.items() if its.step_s is not None
     }
@@ -94,9 +85,6 @@ def tuning(
         added: Runs that the last search added. [text]
         calibration: File of the factors that were fitted, or empty. [path]
         warnings: Sentences. [text]
-
-    Returns:
-        The answer. [-]
     """
     pairs = zip(runs, decision.standings, strict=True)
     return Tuning(

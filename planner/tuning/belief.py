@@ -58,15 +58,7 @@ class Belief:
     spread: float
 
     def gain(self, at: int, than: int) -> tuple[float, float]:
-        """Gain of a plan over another.
-
-        Args:
-            at: Index of a plan. [1]
-            than: Index of the plan that is compared with. [1]
-
-        Returns:
-            Mean and standard deviation of log(T_than / T_at). [1]
-        """
+        """Gain of a plan over another."""
         cov = self.covariance
         variance = cov[at, at] + cov[than, than] - 2 * cov[at, than]
         mean = self.log_s[than] - self.log_s[at]
@@ -92,9 +84,6 @@ def believe(
         plans: The plans, shape (plans,). [-]
         measured: Measured step of some of them, by name. [s]
         spread: Median error of a comparison at a difference of one step. [1]
-
-    Returns:
-        The belief. [-]
     """
     causes = np.array([plan.causes_s for plan in plans])
     log_s = np.log(causes.sum(axis=1))

@@ -76,9 +76,6 @@ def decide(
         short: Names of those that ran out of memory. [text]
         budget: Most runs, failed ones included. [1]
         spread: Median error of a comparison at a difference of one step. [1]
-
-    Returns:
-        The decision; a plan that was measured is never measured again. [-]
     """
     belief = believe(plans, measured, spread=spread)
     done = [at for at, plan in enumerate(plans) if plan.name in measured]
@@ -167,16 +164,7 @@ def improvement(belief: Belief, at: int, best: int | None) -> float:
 
 
 def chance(belief: Belief, at: int, than: int | None) -> float:
-    """Probability that a plan is faster than another.
-
-    Args:
-        belief: What is known. [-]
-        at: Index of the plan. [1]
-        than: Index of the other. [1]
-
-    Returns:
-        Between 0 and 1; a half for plans that nothing tells apart. [1]
-    """
+    """Probability that a plan is faster than another."""
     assert than is not None
     mean, width = belief.gain(at, than)
     if width == 0:

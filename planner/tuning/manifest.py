@@ -64,15 +64,7 @@ class Manifest(BaseModel):
 
     @classmethod
     def of(cls, job: Job, **fields: Any) -> "Manifest":
-        """The manifest of a job.
-
-        Args:
-            job: The job. [-]
-            fields: The other fields. [-]
-
-        Returns:
-            The manifest. [-]
-        """
+        """The manifest of a job."""
         spec = portable(job.spec, job.base, preset_names(), job.catalog)
         return cls(spec=spec, file=job.file, calibration=job.calibration, **fields)
 
@@ -82,9 +74,6 @@ class Manifest(BaseModel):
         Args:
             top: Most plans of a search that become runs; None to keep it. [1]
             budget: Most runs to measure; None to keep it. [1]
-
-        Returns:
-            The manifest. [-]
         """
         numbers = {"top": top or self.top, "budget": budget or self.budget}
         return self.model_copy(update=numbers)
@@ -96,12 +85,6 @@ class Manifest(BaseModel):
             folder: Folder of the manifest. [path]
             catalog: Files of facts. [-]
             own: The calibration, or None. [-]
-
-        Returns:
-            The job, names looked up. [-]
-
-        Raises:
-            BadInputError: A field or a name is wrong.
         """
         file = str(folder / MANIFEST)
         try:
@@ -123,9 +106,6 @@ def read_manifest(folder: Path) -> Manifest:
 
     Args:
         folder: Folder that `planner tune --out` wrote. [path]
-
-    Returns:
-        The manifest. [-]
 
     Raises:
         BadInputError: The folder was not made by planner tune, or a field is wrong.

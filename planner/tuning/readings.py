@@ -60,9 +60,6 @@ def reading(found: PlanFile, name: str, log_file: Path) -> Reading:
         name: Name of the run. [text]
         log_file: Its log. [path]
 
-    Returns:
-        The outcome. [-]
-
     Raises:
         BadInputError: The log is of another job or layout, or cannot be read.
     """

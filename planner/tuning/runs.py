@@ -45,13 +45,6 @@ def worth_a_run(job: Job, result: Result) -> tuple[RankedPlan, ...]:
     The first choice, then faster plans whose risk of running out of memory is above
     the limit, since their first steps show whether they fit, then the listed plans
     that tie with the fastest.
-
-    Args:
-        job: The job. [-]
-        result: Answer of a search of the job. [-]
-
-    Returns:
-        Plans with ranks that differ; none where the search found none. [-]
     """
     tied = {plan.rank for plan in result.tie.plans} if result.tie else set()
     others = [plan for plan in result.plans[1:] if plan.rank in tied]
@@ -74,19 +67,7 @@ def _risky(job: Job, result: Result) -> Iterator[RankedPlan]:
 
 
 def made(job: Job, plans: Sequence[RankedPlan], first: int = 1) -> Made:
-    """Write the launch folder of every plan.
-
-    Args:
-        job: Job of the plans. [-]
-        plans: The plans, one or more. [-]
-        first: Number of the first run. [1]
-
-    Returns:
-        Runs of the plans that can be written. [-]
-
-    Raises:
-        UnsupportedPlanError: No plan can be written.
-    """
+    """Write the launch folder of every plan."""
     runs: list[ManifestRun] = []
     found: list[PlanFile] = []
     files: list[LaunchFile] = []
@@ -124,15 +105,7 @@ def _below(name: str, files: Sequence[LaunchFile]) -> Iterator[LaunchFile]:
 
 
 def script(title: str, plans: Sequence[PlanFile]) -> LaunchFile:
-    """The script that makes all runs.
-
-    Args:
-        title: Model, GPUs and framework. [text]
-        plans: Plan of each run. [-]
-
-    Returns:
-        The script. [-]
-    """
+    """The script that makes all runs."""
     step = max(found.plan.estimate.step_time_s.high for found in plans)
     minutes = -(-int(START + STEPS * step) // 60)
     text = render(
@@ -143,12 +116,6 @@ def script(title: str, plans: Sequence[PlanFile]) -> LaunchFile:
 
 def is_same(run: ManifestRun, layout: Layout, plan: RankedPlan, framework: str) -> bool:
     """Tell if a plan is a run already, but for the split of its layers.
-
-    Args:
-        run: The run. [-]
-        layout: Its layout. [-]
-        plan: The plan. [-]
-        framework: Framework of the plan. [text]
 
     Returns:
         True where framework, settings and all but the stages agree.

@@ -6,15 +6,7 @@ from planner.verify.breach import Broken
 
 
 def ranks(workload: Workload, layout: Layout) -> Broken:
-    """Check that the ranks fit the GPUs in service, per pool, on whole nodes.
-
-    Args:
-        workload: The job.
-        layout: A complete layout.
-
-    Returns:
-        Field and sentence of each breach. [text]
-    """
+    """Check that the ranks fit the GPUs in service, per pool, on whole nodes."""
     if workload.pools or layout.pools:
         yield from _pools(workload, layout)
         return

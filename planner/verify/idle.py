@@ -51,11 +51,6 @@ class Idle:
     def of(cls, job: Pricing, owned: Owned, meshes: Meshes) -> "Idle":
         """Memory of a unit outside the schedule's backwards.
 
-        Args:
-            job: The job. [-]
-            owned: Parameters of the unit on a rank. [-]
-            meshes: The one mesh of a layout. [-]
-
         Returns:
             Memory of the unit. [B]
         """

@@ -29,10 +29,6 @@ DEALT = re.compile(r"ulysses(\d+)\+ring")
 def rule_violations(workload: Workload, layout: Layout) -> list[Breach]:
     """Rules of model, framework, cluster and user that a layout breaks.
 
-    Args:
-        workload: The job.
-        layout: A complete layout.
-
     Returns:
         One record per broken rule; what several pools break alike, once. [-]
     """

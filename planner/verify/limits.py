@@ -10,15 +10,7 @@ from planner.verify.recompute import kinds_used
 
 
 def axis_limits(workload: Workload, layout: Layout) -> Broken:
-    """Axes of a layout that lie outside the user's limits.
-
-    Args:
-        workload: The job.
-        layout: A complete layout.
-
-    Yields:
-        Field, sentence and limit of each. [text]
-    """
+    """Axes of a layout that lie outside the user's limits."""
     search = workload.search
     for number in NUMBERS:
         yield from number_limit(workload, layout, number.name)
@@ -36,16 +28,7 @@ def axis_limits(workload: Workload, layout: Layout) -> Broken:
 
 
 def number_limit(workload: Workload, layout: Layout, axis: str) -> Broken:
-    """Number of a layout that lies outside the user's limit on it.
-
-    Args:
-        workload: The job.
-        layout: A complete layout.
-        axis: Field of layout and search block, or `gpus`. [text]
-
-    Yields:
-        Field, sentence and limit. [text]
-    """
+    """Number of a layout that lies outside the user's limit on it."""
     value = getattr(layout, axis)
     if not workload.search.allows(axis, value):
         yield _beyond(axis, getattr(workload.search, axis), value)
@@ -62,15 +45,7 @@ def _sentence(axis: str, limit: object, value: object) -> str:
 
 
 def setting_limits(workload: Workload, _: Layout) -> Breaches:
-    """Settings of the training block that are not among those left open.
-
-    Args:
-        workload: The job.
-        _: Any layout.
-
-    Yields:
-        One record per setting. [-]
-    """
+    """Settings of the training block that are not among those left open."""
     for name in SETTINGS:
         listed, value = workload.search.choices(name), getattr(workload.training, name)
         if listed and value not in listed:
@@ -80,15 +55,7 @@ def setting_limits(workload: Workload, _: Layout) -> Breaches:
 
 
 def format_limits(workload: Workload, layout: Layout) -> Breaches:
-    """Formats that the framework cannot send in, or that the user does not allow.
-
-    Args:
-        workload: The job.
-        layout: A complete layout.
-
-    Yields:
-        One record per format. [-]
-    """
+    """Formats that the framework cannot send in, or that the user does not allow."""
     own = workload.framework.own_formats
     sent = layout.stated_formats or own
     precision, name = workload.training.precision, workload.framework.name

@@ -50,9 +50,6 @@ def memory_violations(prices: Prices, device_gib: Sequence[float]) -> Iterator[s
     Args:
         prices: The plan.
         device_gib: Device memory that was claimed. [GiB], shape (pp,)
-
-    Returns:
-        One sentence per breach. [text]
     """
     layout = prices.layout
     if len(device_gib) != layout.pp:
@@ -96,9 +93,6 @@ def oom_chance(prices: Prices, beside: Beside, peak: int, counted: int) -> float
         beside: What the rank has beside states and activations.
         peak: States and activations at their peak. [block]
         counted: States in the optimizer's step. [block]
-
-    Returns:
-        Between 0 and 1. [1]
     """
     workload = prices.workload
     own, room = workload.profile, workload.gpu.memory_capacity - workload.spare
@@ -113,9 +107,6 @@ def oom_chance(prices: Prices, beside: Beside, peak: int, counted: int) -> float
 
 def counted_blocks(prices: Prices) -> list[int]:
     """States of every pipeline rank in the optimizer's step, gradients among them.
-
-    Args:
-        prices: The plan.
 
     Returns:
         Parameters times bytes, without what is whole for a step alone. [block]
@@ -163,9 +154,6 @@ def device_bytes(prices: Prices, beside: Beside, peak: int) -> float:
 
 def peak_blocks(prices: Prices) -> list[int]:
     """Peak memory of every pipeline rank, during the passes and outside them.
-
-    Args:
-        prices: The plan.
 
     Returns:
         States and activations. [block], shape (pp,)

@@ -10,15 +10,7 @@ MOST_ZERO = 3
 
 
 def offload_breaches(workload: Workload, layout: Layout) -> Broken:
-    """Check that offload is sharded, allowed, and supported by the framework.
-
-    Args:
-        workload: The job.
-        layout: A complete layout.
-
-    Yields:
-        Field, sentence and allowed values of each breach. [text]
-    """
+    """Check that offload is sharded, allowed, and supported by the framework."""
     limits, allowed = workload.framework.limits, workload.search.offload
     zero, held = layout.zero_stage, _on_host(layout.offload)
     least = {"parameters": 3, "gradients": 2}

@@ -44,15 +44,7 @@ class View:
 
 
 def placement_violations(workload: Workload, layout: Layout) -> Iterator[str]:
-    """Check that the priced groups are the groups that the ranks form.
-
-    Args:
-        workload: The job.
-        layout: A legal layout.
-
-    Returns:
-        One sentence per axis and number that differs. [text]
-    """
+    """Check that the priced groups are the groups that the ranks form."""
     pricing = Pricing.of(workload, layout)
     if pricing.mixed:
         for part, pool in zip(pricing.parts, layout.pools, strict=True):
@@ -79,28 +71,14 @@ def _pool_violations(part: Workload, layout: Layout) -> Iterator[str]:
 
 
 def dense_axes(layout: Layout) -> Axes:
-    """Axes of the dense parameters; the data axis is shards inside replicas.
-
-    Args:
-        layout: A legal layout.
-
-    Returns:
-        Axes in the layout's order. [1]
-    """
+    """Axes of the dense parameters; the data axis is shards inside replicas."""
     shards = layout.dp_shard // layout.cp
     data = [("shard", shards), ("replica", layout.dp // shards)]
     return _ordered(layout, [("tp", layout.tp), ("cp", layout.cp)], data)
 
 
 def expert_axes(layout: Layout) -> Axes:
-    """Axes of the experts, over the same ranks.
-
-    Args:
-        layout: A legal layout.
-
-    Returns:
-        Axes in the layout's order. [1]
-    """
+    """Axes of the experts, over the same ranks."""
     ranks = layout.tp * layout.cp * layout.dp
     data = [("edp", ranks // (layout.etp * layout.ep))]
     return _ordered(layout, [("etp", layout.etp), ("ep", layout.ep)], data)
@@ -118,10 +96,6 @@ def members_of(degrees: Axes, inside: Collection[str]) -> Ints:
 
     The coordinates of a rank are the digits of its number in the mixed radix of
     the degrees, innermost first.
-
-    Args:
-        degrees: All axes, innermost first. [1]
-        inside: Names of the axes that the groups run along.
 
     Returns:
         Ranks, ascending in each group. [1], shape (groups, size)
@@ -194,9 +168,6 @@ def view_of(fabric: Fabric, members: Ints) -> View:
     Args:
         fabric: Domains, tiers and line rates.
         members: Ranks of every group. [1], shape (groups, size)
-
-    Returns:
-        The view; the worst group counts.
     """
     size, share = members.shape[1], fabric.nic_share
     group, _, ranks = _stays(fabric, 0, members)

@@ -34,9 +34,6 @@ def one(column: Floats) -> float:
 
     Args:
         column: One number. shape (1,)
-
-    Returns:
-        That number.
     """
     return float(column.item())
 

@@ -59,10 +59,6 @@ class Prices:
     def of(cls, workload: Workload, layout: Layout) -> "Prices":
         """Look up the groups of a layout; prices follow as they are asked for.
 
-        Args:
-            workload: The job.
-            layout: A legal layout.
-
         Returns:
             Prices of that layout. [ns] and [block]
         """
@@ -77,28 +73,14 @@ class Prices:
         return cls(pricing, layout, context, data)
 
     def on(self, rank: int) -> "Prices":
-        """Prices on the pool that hosts a pipeline rank.
-
-        Args:
-            rank: Pipeline rank. [1]
-
-        Returns:
-            Prices on that pool; the plan's own where one pool hosts all.
-        """
+        """Prices on the pool that hosts a pipeline rank."""
         for part, pool in zip(self.parts, self.layout.pools, strict=False):
             if rank in pool.stages:
                 return part
         return self
 
     def at(self, stage: int) -> "Prices":
-        """Prices on the pool that hosts a virtual stage.
-
-        Args:
-            stage: Virtual stage. [1]
-
-        Returns:
-            Prices on that pool; the plan's own where one pool hosts all.
-        """
+        """Prices on the pool that hosts a virtual stage."""
         layout = self.layout
         place = placement(layout.schedule, layout.pp, layout.vpp)
         return self.on(place.rank(stage))
@@ -145,10 +127,6 @@ class Prices:
 
     def layer(self, kind: LayerKind, recompute: str) -> Price:
         """Price of one layer.
-
-        Args:
-            kind: Kind of layer.
-            recompute: Kind of recompute. [text]
 
         Returns:
             Price, computed once per kind and recompute. [ns] and [block]
@@ -304,9 +282,6 @@ class Prices:
 
         The first stage waits for the embedding, others for the quickest kind of
         layer. On the last stage the head is an upper limit.
-
-        Args:
-            stage: Virtual stage. [1]
 
         Returns:
             Gather and scatter. [ns]

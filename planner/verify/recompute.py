@@ -15,9 +15,6 @@ NO_RECOMPUTE = "none"
 def stage_kinds(stage: Stage) -> tuple[str, ...]:
     """Recompute kind of every layer of a virtual stage, in model order.
 
-    Args:
-        stage: A virtual stage; without ranges nothing is recomputed.
-
     Returns:
         Kinds. [text], shape (layers,)
     """
@@ -28,15 +25,7 @@ def stage_kinds(stage: Stage) -> tuple[str, ...]:
 
 
 def kinds_used(workload: Workload, layout: Layout) -> list[str]:
-    """Recompute kinds of a layout in order of first use.
-
-    Args:
-        workload: The job.
-        layout: A complete layout.
-
-    Returns:
-        Names; the block's name alone, where the framework has blocks. [text]
-    """
+    """Recompute kinds of a layout in order of first use."""
     block = recomputed_block(layout.stages)
     if block and workload.framework.limits.recompute_blocks:
         return [block_name(block)]
@@ -45,15 +34,7 @@ def kinds_used(workload: Workload, layout: Layout) -> list[str]:
 
 
 def recompute_breaches(workload: Workload, layout: Layout) -> Broken:
-    """Check that recompute kinds are known and that the framework combines them so.
-
-    Args:
-        workload: The job.
-        layout: A complete layout.
-
-    Yields:
-        Field, sentence and allowed values of each breach. [text]
-    """
+    """Check that recompute kinds are known and that the framework combines them so."""
     limits, used = workload.framework.limits, kinds_used(workload, layout)
     for kind in used:
         if not is_known(workload, kind):

@@ -9,10 +9,6 @@ from planner.verify.breach import Breach, Breaches
 def writer_breaches(workload: Workload, layout: Layout) -> Breaches:
     """Check that some writer can express both the job and the layout.
 
-    Args:
-        workload: The job.
-        layout: A complete layout.
-
     Yields:
         Records of the writer that lacks least. Nothing for a job that no writer can
         express. [-]

@@ -42,9 +42,6 @@ def make_app(
         limits: Limits of the server. [-]
         hosts: Names under which it answers. [text]
         token: Text that a browser has to show once; empty for none. [text]
-
-    Returns:
-        The application behind its guard. [-]
     """
     desk = Desk(limits or Limits())
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, lifespan=_life(desk))

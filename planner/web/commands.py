@@ -19,9 +19,6 @@ def command_of(form: Form, seconds: float = 0.0) -> str:
     Args:
         form: The form, filled in. [-]
         seconds: Limit on the time of the search; 0 for the command's own. [s]
-
-    Returns:
-        A line for a shell; of a comparison, the line for its purchase file. [text]
     """
     timed = form.kind in {*USUAL, "compare"} and seconds
     usual = seconds == USUAL.get(form.kind)

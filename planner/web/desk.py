@@ -60,22 +60,12 @@ class Desk:
         self.pool = Pool(self.limits.workers, self.limits.waiting)
 
     def question(self, form: Form) -> Question:
-        """The question that a form asks.
-
-        Args:
-            form: The form, filled in. [-]
-
-        Returns:
-            The question, in the limits of the server. [-]
-        """
+        """The question that a form asks."""
         limits = self.limits
         return Question(form.kind, form.asked, limits.seconds, limits.memory)
 
     def known(self, question: Question) -> Answered | None:
         """Look up an answer that was given.
-
-        Args:
-            question: The question; its limits do not matter. [-]
 
         Returns:
             The answer, None where it is not kept. [-]
@@ -124,9 +114,6 @@ class Desk:
             request: The request of the browser. [-]
             anew: True to search where an answer is kept too. [-]
 
-        Returns:
-            The answer. [-]
-
         Raises:
             BusyError: Too many questions wait already.
             LeftError: The browser went away.
@@ -146,9 +133,6 @@ class Desk:
             form: The form, filled in. [-]
             request: The request of the browser. [-]
             proof: True to search on where the kept answer is not proven. [-]
-
-        Returns:
-            The answer. [-]
         """
         question = self.question(form)
         known = self.known(question)

@@ -62,9 +62,6 @@ class Field:
     def fault(self, value: str) -> str:
         """Say what is wrong with a value, as far as its letters tell.
 
-        Args:
-            value: Text of the user. [text]
-
         Returns:
             A sentence; empty where nothing is. [text]
         """
@@ -165,14 +162,7 @@ FORMS: Mapping[str, tuple[Field, ...]] = {
 
 
 def limited(risk: str) -> str:
-    """Assignment that limits the risk of running out of memory.
-
-    Args:
-        risk: Most probability. [1]
-
-    Returns:
-        `a.b=value`, as `--set` takes it. [text]
-    """
+    """Assignment that limits the risk of running out of memory."""
     return f"search.memory_risk={risk}"
 
 
@@ -194,9 +184,6 @@ class Form:
 
     def fault(self, name: str) -> str:
         """Look up the fault of a field.
-
-        Args:
-            name: Name of the field. [text]
 
         Returns:
             The fault; empty where nothing is wrong. [text]
@@ -236,15 +223,7 @@ class Form:
 
 
 def read_form(kind: str, given: Sequence[tuple[str, str]]) -> Form:
-    """Read a form from an address, with what is wrong by field.
-
-    Args:
-        kind: Page of the form. [text]
-        given: Names and values. [text]
-
-    Returns:
-        The form; unknown names are left out. [-]
-    """
+    """Read a form from an address, with what is wrong by field."""
     found = {name: value.strip() for name, value in reversed(given)}
     if kind == "what-if":
         found = _counted(found)

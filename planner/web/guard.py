@@ -50,13 +50,7 @@ class Guard:
     token: str = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it.
-
-        Args:
-            scope: The request. [-]
-            receive: Its body. [-]
-            send: Takes the answer. [-]
-        """
+        """Answer a request, or refuse it."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

@@ -56,28 +56,12 @@ FILES = {
 
 
 def form_of(kind: str, request: Request) -> Form:
-    """The form in the address of a request.
-
-    Args:
-        kind: Page of the form. [text]
-        request: The request. [-]
-
-    Returns:
-        The form. [-]
-    """
+    """The form in the address of a request."""
     return read_form(kind, request.query_params.multi_items())
 
 
 def asked_page(kind: str, request: Request) -> Response:
-    """A page with its form; the browser then asks for the answer.
-
-    Args:
-        kind: Name of the page. [text]
-        request: The request. [-]
-
-    Returns:
-        The page. [-]
-    """
+    """A page with its form; the browser then asks for the answer."""
     form = form_of(kind, request)
     return render.page(
         "asked.html.j2",
@@ -93,16 +77,7 @@ def asked_page(kind: str, request: Request) -> Response:
 
 
 async def live(desk: Desk, form: Form, request: Request) -> Response:
-    """The answer as events: states, the answer, the end.
-
-    Args:
-        desk: Takes the question. [-]
-        form: The form. [-]
-        request: The request. [-]
-
-    Returns:
-        Events, or a refusal where too much is asked at once. [-]
-    """
+    """The answer as events: states, the answer, the end."""
     if not form.ready:
         return plain(422, "the form is not filled in")
     messages = desk.ask(desk.question(form), request)
@@ -150,31 +125,13 @@ def _ending(told: Told | None, form: Form) -> str:
 
 
 def event(name: str, text: str) -> str:
-    """An event as the browser reads it.
-
-    Args:
-        name: Name of the event. [text]
-        text: Content. [text]
-
-    Returns:
-        Lines, the last one empty. [text]
-    """
+    """An event as the browser reads it."""
     lines = "".join(f"data: {line}\n" for line in text.splitlines() or [""])
     return f"event: {name}\n{lines}\n"
 
 
 async def download(desk: Desk, form: Form, ending: str, request: Request) -> Response:
-    """A file of an answer.
-
-    Args:
-        desk: Takes the question. [-]
-        form: The form. [-]
-        ending: Kind of the file. [text]
-        request: The request. [-]
-
-    Returns:
-        The file, or the reason why there is none. [-]
-    """
+    """A file of an answer."""
     if not form.ready:
         faults = "; ".join(f"{name}: {why}" for name, why in form.faults.items())
         return plain(422, faults or "the form is not filled in")
@@ -198,10 +155,6 @@ async def download(desk: Desk, form: Form, ending: str, request: Request) -> Res
 
 def content_of(answer: Answered, ending: str) -> bytes | None:
     """Content of a file of an answer.
-
-    Args:
-        answer: The answer. [-]
-        ending: Kind of the file. [text]
 
     Returns:
         The content; None where the answer has no such file. [B]
@@ -228,25 +181,12 @@ def _zipped(answer: Answered) -> bytes:
 
 
 def busy() -> Response:
-    """A refusal for now.
-
-    Returns:
-        Status 503, with the time after which to ask again. [-]
-    """
+    """A refusal for now."""
     more = {"retry-after": str(RETRY)}
     return plain(503, "All workers are busy, and the queue is full: try again.", more)
 
 
 def plain(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
-    """A short answer in words.
-
-    Args:
-        status: Status of the answer. [1]
-        text: The words. [text]
-        headers: Further headers. [text]
-
-    Returns:
-        The answer. [-]
-    """
+    """A short answer in words."""
     more: dict[str, Any] = {"headers": headers} if headers else {}
     return Response(text, status, media_type="text/plain", **more)

@@ -20,29 +20,17 @@ class Punctual(H11Protocol):
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        """Take a connection, and wait for its first request.
-
-        Args:
-            transport: The connection. [-]
-        """
+        """Take a connection, and wait for its first request."""
         super().connection_made(transport)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Take a part of a request.
-
-        Args:
-            data: The part. [-]
-        """
+        """Take a part of a request."""
         super().data_received(data)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End a connection.
-
-        Args:
-            exc: Why it ended, where it was not by itself. [-]
-        """
+        """End a connection."""
         self._forget()
         super().connection_lost(exc)
 

@@ -29,23 +29,13 @@ class Question:
     def get(self, name: str) -> str:
         """Value of a field.
 
-        Args:
-            name: Name of the field. [text]
-
         Returns:
             The value; empty where the user left it open. [text]
         """
         return dict(self.fields).get(name, "")
 
     def each(self, name: str) -> list[str]:
-        """Values of a field that a form has several times.
-
-        Args:
-            name: Name of the field. [text]
-
-        Returns:
-            The values in order. [text]
-        """
+        """Values of a field that a form has several times."""
         return [value for key, value in self.fields if key == name]
 
 

@@ -55,15 +55,7 @@ def _environment() -> Environment:
 
 
 def fragment(template: str, **values: object) -> str:
-    """A template filled in.
-
-    Args:
-        template: File name of the template. [text]
-        values: Values to show. [-]
-
-    Returns:
-        HTML. [text]
-    """
+    """A template filled in."""
     return _environment().get_template(template).render(version=__version__, **values)
 
 
@@ -78,9 +70,6 @@ def page(
         here: Name of the page. [text]
         status: Status of the answer. [1]
         values: Values to show. [-]
-
-    Returns:
-        The answer to a request. [-]
     """
     text = fragment(
         template,
@@ -98,14 +87,7 @@ def page(
 
 
 def shared(form: Form) -> str:
-    """The job of a form in an address, for other pages.
-
-    Args:
-        form: The form. [-]
-
-    Returns:
-        The query. [text]
-    """
+    """The job of a form in an address, for other pages."""
     kept = tuple((name, value) for name, value in form.asked if name in SHARED)
     if form.kind == "what-if" and form.blank:
         return ""
@@ -113,15 +95,7 @@ def shared(form: Form) -> str:
 
 
 def told_html(told: Told | None, form: Form) -> str:
-    """A message of a worker as the part of a page.
-
-    Args:
-        told: The message. [-]
-        form: The form that asked. [-]
-
-    Returns:
-        HTML. [text]
-    """
+    """A message of a worker as the part of a page."""
     if isinstance(told, Answered):
         return answer_html(told, form)
     if isinstance(told, Refused):
@@ -179,25 +153,13 @@ def _lines(trail: tuple[SearchState, ...]) -> dict[str, str]:
 
 
 def refused_html(told: Refused, form: Form) -> str:
-    """A refusal, marked at its field where it has one.
-
-    Args:
-        told: The refusal. [-]
-        form: The form that asked. [-]
-
-    Returns:
-        HTML. [text]
-    """
+    """A refusal, marked at its field where it has one."""
     field, label = field_of(told.field, form)
     return fragment("refused.html.j2", message=told.message, field=field, label=label)
 
 
 def field_of(name: str, form: Form) -> tuple[str, str]:
     """Field of the form for a field of an error.
-
-    Args:
-        name: Option or dotted path. [text]
-        form: The form. [-]
 
     Returns:
         Name and label; empty where no field of the form is meant. [text]
@@ -214,15 +176,7 @@ def field_of(name: str, form: Form) -> tuple[str, str]:
 
 
 def answer_html(answer: Answered, form: Form) -> str:
-    """An answer as the part of a page.
-
-    Args:
-        answer: The answer. [-]
-        form: The form that asked. [-]
-
-    Returns:
-        HTML. [text]
-    """
+    """An answer as the part of a page."""
     figures = [(c.id, script_json(c.figure)) for c in answer.page.charts()]
     return fragment(
         "answer.html.j2",

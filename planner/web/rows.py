@@ -17,15 +17,7 @@ MOST = 2_000_000
 
 
 async def posted(desk: Desk, request: Request) -> Response:
-    """Keep what is posted under its digest, and lead to its page.
-
-    Args:
-        desk: Keeps it. [-]
-        request: The request. [-]
-
-    Returns:
-        A redirect, or the form with what is wrong. [-]
-    """
+    """Keep what is posted under its digest, and lead to its page."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -53,27 +45,12 @@ async def posted(desk: Desk, request: Request) -> Response:
 
 
 def empty(request: Request) -> Response:
-    """The form.
-
-    Args:
-        request: The request. [-]
-
-    Returns:
-        The page. [-]
-    """
+    """The form."""
     return _form(form_of("rows", request), "rows", "", "", status=200)
 
 
 def kept(desk: Desk, digest: str) -> Response:
-    """The page of rows that were posted.
-
-    Args:
-        desk: Keeps them. [-]
-        digest: Their digest. [text]
-
-    Returns:
-        The page. [-]
-    """
+    """The page of rows that were posted."""
     texts = desk.texts.get(digest)
     if texts is None:
         about = "The server was started anew, or many came after: post them again."
@@ -86,15 +63,7 @@ def kept(desk: Desk, digest: str) -> Response:
 
 
 def form_with(texts: Fields, digest: str) -> Form:
-    """The form of what was posted.
-
-    Args:
-        texts: Fields that were kept. [text]
-        digest: Their digest. [text]
-
-    Returns:
-        The form, whose values hold the content too. [-]
-    """
+    """The form of what was posted."""
     form = read_form("rows", texts)
     return Form("rows", {**form.values, **dict(texts), "digest": digest}, {})
 

@@ -27,9 +27,6 @@ def serve(host: str, port: int, limits: Limits, told: Callable[[str], object]) -
         port: Port; 0 for any that is free. [1]
         limits: Limits of the server. [-]
         told: Told of the address, with the token where there is one. [-]
-
-    Raises:
-        OSError: The address cannot be bound.
     """
     token = "" if host in LOCAL_HOSTS else secrets.token_urlsafe(24)
     named = (socket.gethostname(), socket.getfqdn()) if host in ANYWHERE else (host,)

@@ -11,19 +11,12 @@ class Store(Generic[T]):
     """The latest values by key."""
 
     def __init__(self, most: int) -> None:
-        """Set the limit.
-
-        Args:
-            most: Values that are kept. [1]
-        """
+        """Set the limit."""
         self.most = most
         self._kept: OrderedDict[Hashable, T] = OrderedDict()
 
     def get(self, key: Hashable) -> T | None:
         """Look a value up.
-
-        Args:
-            key: Its key. [-]
 
         Returns:
             The value; None where it is not kept. [-]
@@ -33,12 +26,7 @@ class Store(Generic[T]):
         return self._kept.get(key)
 
     def put(self, key: Hashable, value: T) -> None:
-        """Keep a value, and drop the one that was not asked for longest.
-
-        Args:
-            key: Its key. [-]
-            value: The value. [-]
-        """
+        """Keep a value, and drop the one that was not asked for longest."""
         self._kept[key] = value
         self._kept.move_to_end(key)
         while len(self._kept) > self.most:

@@ -57,15 +57,7 @@ class Card:
 
 
 async def what_if(desk: Desk, request: Request) -> Response:
-    """The page, with the answer to its knobs.
-
-    Args:
-        desk: Takes the questions. [-]
-        request: The request. [-]
-
-    Returns:
-        The page. [-]
-    """
+    """The page, with the answer to its knobs."""
     form = form_of("what-if", request)
     proof = request.query_params.get("proof") == "1"
     try:

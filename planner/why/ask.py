@@ -14,14 +14,7 @@ NAMES = (STEP, *CAUSES, MEMORY, *PARTS)
 
 
 def check_name(name: str) -> None:
-    """Refuse a number that has no terms.
-
-    Args:
-        name: Name as it was typed. [text]
-
-    Raises:
-        BadInputError: No number has this name; says the nearest.
-    """
+    """Refuse a number that has no terms."""
     if name in NAMES:
         return
     raise BadInputError(
@@ -41,9 +34,6 @@ def terms_of(priced: Priced, name: str) -> Term:
 
     Returns:
         The number as a tree. [s] or [GiB]
-
-    Raises:
-        BadInputError: No number has this name.
     """
     check_name(name)
     term = _terms(priced, name)

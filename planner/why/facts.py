@@ -8,15 +8,7 @@ from planner.cost.pricing import Pricing
 
 
 def in_force(workload: Pricing, *names: str) -> dict[str, str]:
-    """Constants and switches of the stack by name.
-
-    Args:
-        workload: The job.
-        names: Fields of the profile. [text]
-
-    Returns:
-        Value by name. [text]
-    """
+    """Constants and switches of the stack by name."""
     return {name: str(getattr(workload.profile, name)) for name in names}
 
 
@@ -41,9 +33,6 @@ def gemm_sources(workload: Pricing, *, grouped: bool, narrow: bool) -> tuple[str
         workload: The job.
         grouped: True where many experts share one launch.
         narrow: True where inputs are cast if the job trains below half precision.
-
-    Returns:
-        Calibration and datasheet. [text]
     """
     dtype, entry = gemm_constants(workload, grouped=grouped, narrow=narrow)
     section = "grouped_gemm" if grouped else "gemm"
@@ -55,14 +44,7 @@ def gemm_sources(workload: Pricing, *, grouped: bool, narrow: bool) -> tuple[str
 
 
 def memory_sources(workload: Pricing) -> tuple[str, ...]:
-    """Sources of the rate of memory-bound operators.
-
-    Args:
-        workload: The job.
-
-    Returns:
-        Calibration and datasheet. [text]
-    """
+    """Sources of the rate of memory-bound operators."""
     gpu, measured = workload.gpu, workload.calibration.memory
     return (
         _calibrated(workload, "memory", "memory", measured.source),
@@ -71,29 +53,14 @@ def memory_sources(workload: Pricing) -> tuple[str, ...]:
 
 
 def attention_sources(workload: Pricing, head_dim: int) -> tuple[str, ...]:
-    """Sources of the rate of a fused attention core.
-
-    Args:
-        workload: The job.
-        head_dim: Size of a query head. [1]
-
-    Returns:
-        The curve that stands for the kernel. [text]
-    """
+    """Sources of the rate of a fused attention core."""
     curve = attention_curve(workload, head_dim)
     field = f"attention {curve.kernel} head_dim {curve.head_dim}"
     return (_calibrated(workload, "attention", field, curve.source),)
 
 
 def link_sources(workload: Pricing) -> tuple[str, ...]:
-    """Sources of the rates of links, inside a scale-up domain and outside.
-
-    Args:
-        workload: The job.
-
-    Returns:
-        Calibration and datasheets. [text]
-    """
+    """Sources of the rates of links, inside a scale-up domain and outside."""
     cluster, measured = workload.topology.cluster, workload.calibration.scale_up
     ways = (cluster.scale_up, cluster.nic)
     sheets = (_sheet("links", a.name, a.sources, "bandwidth") for a in ways)
@@ -101,14 +68,7 @@ def link_sources(workload: Pricing) -> tuple[str, ...]:
 
 
 def attention_stack(workload: Pricing) -> dict[str, str]:
-    """Constants of the stack that the attention core depends on.
-
-    Args:
-        workload: The job.
-
-    Returns:
-        Value by name. [text]
-    """
+    """Constants of the stack that the attention core depends on."""
     own = {"attention_kernel": attention_kernel(workload)}
     return (
         in_force(workload, "attention_rate")

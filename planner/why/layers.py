@@ -36,11 +36,6 @@ AGAIN = {
 def layer_compute(context: Context, layer: LayerKind, *, forwards: int = 0) -> Term:
     """Terms of the compute of one layer and micro-batch.
 
-    Args:
-        context: Shared columns of one mesh.
-        layer: The layer.
-        forwards: Forward passes; 0: those of the job, a reference's among them. [1]
-
     Returns:
         Products, attention core, memory-bound operators. [s]
     """
@@ -52,11 +47,6 @@ def layer_compute(context: Context, layer: LayerKind, *, forwards: int = 0) -> T
 
 def layer_recompute(context: Context, layer: LayerKind, kind: RecomputeKind) -> Term:
     """Terms of what the backward of one layer makes again.
-
-    Args:
-        context: Shared columns of one mesh.
-        layer: The layer.
-        kind: Kind of recompute.
 
     Returns:
         Shares of the forward by part. [s]

@@ -178,12 +178,6 @@ def layer_product(
 ) -> Term:
     """Terms of one GEMM of a layer, all its passes.
 
-    Args:
-        context: Shared columns of one mesh.
-        layer: The layer.
-        gemm: The GEMM.
-        forwards: Forward passes of a micro-batch. [1]
-
     Returns:
         The GEMM. [s]
     """
@@ -211,10 +205,6 @@ def _experts(context: Context, layer: LayerKind, gemm: Gemm) -> float:
 
 def head_products(context: Context, passes: int) -> list[Term]:
     """Terms of the head's products, norm and loss.
-
-    Args:
-        context: Shared columns of one mesh.
-        passes: Heads, those of MTP modules among them. [1]
 
     Returns:
         Terms of a micro-batch. [s]

@@ -68,9 +68,6 @@ class StepTerms:
     def cause(self, name: str) -> Term:
         """One cause of the step, or one part of its `other`.
 
-        Args:
-            name: A field of the breakdown, or a part of `other`. [text]
-
         Returns:
             The cause. [s]
         """

@@ -28,30 +28,14 @@ class Term(BaseModel):
     parts: tuple["Term", ...] = ()
 
     def times(self, factor: float) -> "Term":
-        """Scale the term with all its parts.
-
-        Args:
-            factor: Times that the term counts. [1]
-
-        Returns:
-            The term; its formula is still that of one call.
-        """
+        """Scale the term with all its parts."""
         parts = tuple(part.times(factor) for part in self.parts)
         scaled = {"value": self.value * factor, "calls": self.calls * factor}
         return self.model_copy(update=scaled | {"parts": parts})
 
     @classmethod
     def of_parts(cls, name: str, title: str, parts: "list[Term]") -> "Term":
-        """Sum some terms under a name.
-
-        Args:
-            name: Name of the sum. [text]
-            title: Words for it. [text]
-            parts: Terms of one unit; those of no value are left out.
-
-        Returns:
-            The sum.
-        """
+        """Sum some terms under a name."""
         kept = tuple(part for part in parts if part.value)
         unit = parts[0].unit if parts else "s"
         total = sum(part.value for part in kept)

@@ -58,11 +58,6 @@ def explain(
         robust: `on` to limit the risk of running out of memory. [text]
         json_to: File for JSON, or `-` for stdout. [-]
         report_to: File for the page. [path]
-
-    Raises:
-        InfeasibleError: No layout fits the memory.
-        TimeLimitError: No layout was found in time.
-        BadInputError: No layout is legal, or the given layout is not.
     """
     check_writable(json=json_to, report=report_to, save=source.save)
     asked = source.read(layout)

@@ -19,9 +19,6 @@ CORRECTIONS = {"attention_waves"}
 def plan_candidate(task: Task) -> CandidateAnswer:
     """Choose a candidate's node count, plan it, and tell what the run takes.
 
-    Args:
-        task: The candidate. [-]
-
     Returns:
         The answer, equal on any machine and under any load, unless the user's time
         limit ends a search. [-]
@@ -34,15 +31,7 @@ def plan_candidate(task: Task) -> CandidateAnswer:
 
 
 def told(counts: Counts, choice: Choice) -> CandidateAnswer:
-    """Answer of a candidate at the chosen count, or the reason against a plan.
-
-    Args:
-        counts: Node counts of the candidate. [-]
-        choice: The chosen count. [-]
-
-    Returns:
-        The answer, with every count that was planned or ruled out. [-]
-    """
+    """Answer of a candidate at the chosen count, or the reason against a plan."""
     seen = counts.seen
     return _answer(counts.task, choice).model_copy(
         update={
@@ -203,9 +192,6 @@ def _bought(task: Task, planned: Planned, run: Run) -> float | None:
 
 def unmeasured(workload: Workload) -> tuple[str, ...]:
     """Kernels and collectives that were never measured on the GPUs: a relative's.
-
-    Args:
-        workload: The job on the GPUs. [-]
 
     Returns:
         Kinds of kernels and collectives; products of experts only where the model has

@@ -30,12 +30,6 @@ def sensible_counts(
     stages still interleaves. Other counts are slower than the next smaller count, or
     close to it: a factor of 3 or 7 in the pipeline forbids interleaving.
 
-    Args:
-        unit: Nodes that go together, of one scale-up domain. [1]
-        most: Nodes that there can be at most. [1]
-        gpus_per_node: GPUs of each. [1]
-        odd: Odd part of the sequences of a step. [1]
-
     Returns:
         Counts of at most five binary digits before their zeros, ascending; none where
         one unit is too many. [1]
@@ -48,28 +42,13 @@ def sensible_counts(
 
 
 def domain_nodes(workload: Workload) -> int:
-    """Nodes of one scale-up domain.
-
-    Args:
-        workload: The job on a cluster. [-]
-
-    Returns:
-        At least one. [1]
-    """
+    """Nodes of one scale-up domain."""
     node = workload.topology.cluster.node
     return max(node.scale_up_domain // node.gpus_per_node, 1)
 
 
 def counts_up_to(workload: Workload, most: int) -> tuple[int, ...]:
-    """Sensible counts for a job.
-
-    Args:
-        workload: The job on a cluster. [-]
-        most: Nodes that there can be. [1]
-
-    Returns:
-        Counts, ascending. [1]
-    """
+    """Sensible counts for a job."""
     return sensible_counts(
         domain_nodes(workload),
         most,
@@ -85,10 +64,6 @@ def is_filled(workloads: Sequence[Pricing], nodes: int) -> bool:
     of one scale-up domain come whole, and a layout may leave some of them idle: then
     every count is filled. So it is where a node may be used in part.
 
-    Args:
-        workloads: The variants of a job, on one kind of node. [-]
-        nodes: The count, in nodes. [1]
-
     Returns:
         False where another count stands for it. [-]
     """
@@ -99,14 +74,7 @@ def is_filled(workloads: Sequence[Pricing], nodes: int) -> bool:
 
 
 def odd_part(number: int) -> int:
-    """A number without its factors of two.
-
-    Args:
-        number: At least 1. [1]
-
-    Returns:
-        The odd factor. [1]
-    """
+    """A number without its factors of two."""
     return number // (number & -number)
 
 

@@ -70,11 +70,7 @@ class Asked:
     nodes: int
 
     def ended(self) -> "Asked":
-        """The step after the end of the time for it.
-
-        Returns:
-            It with no time left. [-]
-        """
+        """The step after the end of the time for it."""
         return replace(self, task=self.task.ended())
 
 
@@ -82,11 +78,6 @@ def asked(
     task: Task, answer: CandidateAnswer, prices: Mapping[ChangeName, Price]
 ) -> list[Asked]:
     """The steps that make sense for a candidate.
-
-    Args:
-        task: The best candidate. [-]
-        answer: Answer of the candidate. [-]
-        prices: Prices of the steps, where they are known. [-]
 
     Returns:
         The steps; more nodes first, as far as the candidate may have them. [-]
@@ -108,9 +99,6 @@ def asked(
 
 def steps_of(workload: Workload) -> Iterator[Step]:
     """One step of each kind that can change anything.
-
-    Args:
-        workload: The job on a cluster. [-]
 
     Yields:
         Memory; faster NICs and a wider domain where GPUs lie outside one domain; less
@@ -162,9 +150,6 @@ def _less_oversubscribed(cluster: Cluster) -> Cluster:
 
 def price_step(ask: Asked) -> Extra | None:
     """Time that one step saves, and the price that the step may have.
-
-    Args:
-        ask: The step. [-]
 
     Returns:
         Effect of the step; None without a plan or the time for a plan. [-]

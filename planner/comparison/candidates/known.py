@@ -67,9 +67,6 @@ class Counts:
     def is_own(self, nodes: int) -> bool:
         """Tell if no smaller count stands for this count.
 
-        Args:
-            nodes: The count. [1]
-
         Returns:
             False where some nodes stay idle whatever the layout. [-]
         """
@@ -83,23 +80,13 @@ class Counts:
         return tuple(RuledOut(nodes=n, time_s=s) for n, s in sorted(found))
 
     def least(self, nodes: int) -> Least:
-        """Lower bounds of every plan on some nodes, before any search.
-
-        Args:
-            nodes: Number of nodes. [1]
-
-        Returns:
-            Least time, and least rent. [-]
-        """
+        """Lower bounds of every plan on some nodes, before any search."""
         if nodes not in self._least:
             self._least[nodes] = self.floor.at(nodes)
         return self._least[nodes]
 
     def least_s(self, nodes: int) -> float:
         """Lower bound of the run time on some nodes, by what is known.
-
-        Args:
-            nodes: Number of nodes. [1]
 
         Returns:
             The bound; inf where there is no plan. [s]
@@ -109,15 +96,7 @@ class Counts:
         return max(self.least(nodes).time_s, self.floors.get(nodes, 0.0), known)
 
     def at(self, nodes: int, tolerance: float | None = None) -> Planned:
-        """Best plan on some nodes, within the tolerance.
-
-        Args:
-            nodes: Number of nodes. [1]
-            tolerance: Tolerance in place of the user's. [1]
-
-        Returns:
-            The plan and its run, or the reason against a plan. [-]
-        """
+        """Best plan on some nodes, within the tolerance."""
         wanted = self.task.effort.tolerance if tolerance is None else tolerance
         done = self._is_done(nodes, wanted) or self.asked.get(nodes, 1.0) <= wanted
         if not done and self._is_over():

@@ -51,14 +51,7 @@ class Floor:
         self.first = phases[0][0]
 
     def at(self, nodes: int) -> Least:
-        """Lower bounds on some nodes.
-
-        Args:
-            nodes: Number of nodes. [1]
-
-        Returns:
-            Least time, and least rent. [-]
-        """
+        """Lower bounds on some nodes."""
         phases = [
             [one if one.mixed else sized(one, nodes) for one in phase]
             for phase in self.phases
@@ -108,9 +101,6 @@ def least_step(workload: Pricing) -> float:
 
         step >= tokens * FLOPs of the weights / (GPUs * rate)
 
-    Args:
-        workload: The job on one kind of node. [-]
-
     Returns:
         Time; 0 on a fleet of several kinds. [s]
 
@@ -139,10 +129,6 @@ def most_share(workload: Pricing, terms: RunTerms) -> float:
 
     A checkpoint takes at least its fixed wait, and a restart at least its fixed time.
     Copies, writes and reads come on top.
-
-    Args:
-        workload: The job. [-]
-        terms: Interruptions and checkpoints of the run. [-]
 
     Returns:
         The share; 1 where layouts may leave GPUs idle, which break less often. [1]

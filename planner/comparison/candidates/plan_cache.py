@@ -100,9 +100,6 @@ def phase_of(
         workloads: Job of the phase under each framework. [-]
         plan: Best plan of the phase. [-]
         training: Training block of the job. [-]
-
-    Returns:
-        The phase, ready to compute a run from. [-]
     """
     chosen = str(plan.estimate.stack.get("framework"))
     by_name = {workload.framework.name: workload for workload in workloads}
@@ -111,16 +108,7 @@ def phase_of(
 
 
 def without(nodes: int, gpus: int, result: Result) -> Planned:
-    """A count that no plan was found for.
-
-    Args:
-        nodes: Number of nodes. [1]
-        gpus: GPUs in service. [1]
-        result: Result of the search. [-]
-
-    Returns:
-        The count, with the reason against a plan. [-]
-    """
+    """A count that no plan was found for."""
     proven = result.status == "infeasible"
     why = "; ".join(result.explanation.infeasible)
     late = "no plan was found before the search ended"
@@ -136,24 +124,12 @@ def without(nodes: int, gpus: int, result: Result) -> Planned:
 
 
 def searched(report: SearchReport) -> Searched:
-    """Numbers of a search, without the time that it took.
-
-    Args:
-        report: Report of the search. [-]
-
-    Returns:
-        The report without its seconds. [-]
-    """
+    """Numbers of a search, without the time that it took."""
     return Searched.model_validate(report.model_dump(exclude={"seconds"}))
 
 
 def outlay(task: Task, workload: Workload, run: Run) -> float | None:
     """Money to sign for: the hardware where it is bought, else the run's rent.
-
-    Args:
-        task: The candidate. [-]
-        workload: The job on its nodes. [-]
-        run: The whole run. [-]
 
     Returns:
         Money, None without a price. [USD]

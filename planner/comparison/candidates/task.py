@@ -49,11 +49,7 @@ class Task:
     until: float = inf
 
     def ended(self) -> "Task":
-        """The candidate after the end of the time for it.
-
-        Returns:
-            It with no time left. [-]
-        """
+        """The candidate after the end of the time for it."""
         return replace(self, until=0.0)
 
     @property
@@ -73,12 +69,6 @@ class Task:
 
         Nodes out of service and units of their own sizes belong to the number that
         the cluster has; on any other all nodes are in service.
-
-        Args:
-            nodes: Number of nodes. [1]
-
-        Returns:
-            Fields of a JobSpec. [-]
         """
         if nodes == self.cluster.get("nodes"):
             return dict(self.job)
@@ -89,9 +79,6 @@ class Task:
     def phases(self, nodes: int) -> tuple[tuple[str, JobSpec], ...]:
         """One job for each phase of the run, on some nodes.
 
-        Args:
-            nodes: Number of nodes. [1]
-
         Returns:
             Name of each phase, empty for a run without phases, and its job. [-]
         """
@@ -99,9 +86,6 @@ class Task:
 
     def resolved(self, job: JobSpec) -> tuple[Workload, ...]:
         """A job of this candidate, under each framework it may run under.
-
-        Args:
-            job: Job of one phase. [-]
 
         Returns:
             Resolved, shape (frameworks,). [-]
@@ -120,9 +104,6 @@ class Task:
     def workloads(self, nodes: int) -> tuple[Workload, ...]:
         """The job of the first phase on some nodes.
 
-        Args:
-            nodes: Number of nodes. [1]
-
         Returns:
             Resolved, shape (frameworks,). [-]
 
@@ -132,14 +113,7 @@ class Task:
         return self.resolved(self.phases(nodes)[0][1])
 
     def terms(self, workload: Workload) -> RunTerms:
-        """Prices, power and interruptions on a cluster.
-
-        Args:
-            workload: The job on that cluster. [-]
-
-        Returns:
-            The terms, each with its source. [-]
-        """
+        """Prices, power and interruptions on a cluster."""
         return run_terms(workload, self.spec.economics)
 
     @cached_property
@@ -148,14 +122,7 @@ class Task:
         return self.workloads(self.counts[0])[0]
 
     def price(self, nodes: int | None = None) -> Price | None:
-        """Price of a GPU or a node.
-
-        Args:
-            nodes: Number of nodes; a purchase price may depend on it. [1]
-
-        Returns:
-            The user's price or the catalogue's; none where neither has one. [-]
-        """
+        """Price of a GPU or a node."""
         here = self.smallest if nodes is None else self.workloads(nodes)[0]
         terms = self.terms(here)
         return terms.nodes[here.topology.cluster.node.name].price
@@ -184,39 +151,17 @@ class Task:
         )
 
     def working(self, times: float) -> "Task":
-        """This candidate with more work for its searches.
-
-        Args:
-            times: Factor on the usual work. [1]
-
-        Returns:
-            Another task. [-]
-        """
+        """This candidate with more work for its searches."""
         effort = self.effort.model_copy(update={"work": times * self.effort.work})
         return replace(self, effort=effort)
 
     def on_counts(self, *counts: int) -> "Task":
-        """This candidate with other node counts to choose from.
-
-        Args:
-            counts: Ascending. [1]
-
-        Returns:
-            Another task. [-]
-        """
+        """This candidate with other node counts to choose from."""
         return replace(self, counts=counts)
 
 
 def sized(workload: AnyWorkload, nodes: int) -> AnyWorkload:
-    """A job on another number of nodes, all of them in service.
-
-    Args:
-        workload: The job on one kind of node. [-]
-        nodes: Number of nodes. [1]
-
-    Returns:
-        The job on that number of nodes. [-]
-    """
+    """A job on another number of nodes, all of them in service."""
     cluster = workload.topology.cluster
     if cluster.spec.nodes == nodes:
         return workload

@@ -23,9 +23,6 @@ Cap = Callable[[int], float]
 def paid_cap(counts: Counts) -> Cap:
     """Longest run that the budget pays for, by number of nodes.
 
-    Args:
-        counts: Node counts of one candidate, under a budget. [-]
-
     Returns:
         Time by nodes: of rented nodes the budget over their least rent; of bought
         nodes infinity where the budget buys them, else 0. [-]
@@ -49,9 +46,6 @@ def by_purchase(counts: Counts, budget_usd: float) -> Choice:
     Args:
         counts: Node counts of one candidate. [-]
         budget_usd: The budget. [USD]
-
-    Returns:
-        The count, and the counts that stay open. [-]
     """
     low = counts.task.counts[0]
     least = _price_of(counts, low)
@@ -83,9 +77,6 @@ def by_rent(counts: Counts, budget_usd: float) -> Choice:
     Args:
         counts: Node counts of one candidate. [-]
         budget_usd: The budget. [USD]
-
-    Returns:
-        The count, and the counts that stay open. [-]
     """
     cap = paid_cap(counts)
 
@@ -123,9 +114,6 @@ def paid_choice(
         best: The count with its plan. [-]
         left: Counts that may be faster, ascending. [1]
         least_s: Lower bound of every run that the budget pays for. [s]
-
-    Returns:
-        The count, and the counts that stay open. [-]
     """
     budget = money(counts.task.question.budget_usd or 0.0)
     words = f"the fastest that {budget} pays for"

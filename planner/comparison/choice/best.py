@@ -16,9 +16,6 @@ def refuse_hopeless(sweep: Sweep) -> None:
 
     A rented node costs an hour at least.
 
-    Args:
-        sweep: Candidates and question. [-]
-
     Raises:
         BadInputError: The budget is below one node of every candidate.
     """
@@ -62,10 +59,6 @@ def best_of(
     for a dollar. Without prices the fastest. A candidate that is not settled is never
     chosen.
 
-    Args:
-        sweep: The question. [-]
-        candidates: Answers to it, every verdict settled that can be. [-]
-
     Returns:
         The answer and why; none where nothing fits, no plan was found, or none is
         settled. [-]
@@ -85,15 +78,7 @@ def best_of(
 
 
 def offers(sweep: Sweep, able: Sequence[CandidateAnswer]) -> Sequence[CandidateAnswer]:
-    """Offers among which the best is: those with a price, and within the budget.
-
-    Args:
-        sweep: The question. [-]
-        able: Candidates with an offer. [-]
-
-    Returns:
-        The offers; all offers with a price where none is within the budget. [-]
-    """
+    """Offers among which the best is: those with a price, and within the budget."""
     key = key_for(sweep.question, able)
     priced = [one for one in able if key == "time" or one.cost_usd is not None]
     paid = [one for one in priced if one.within_budget is not False]

@@ -23,12 +23,6 @@ def choose(counts: Counts) -> Choice:
 
     Every count is planned, or ruled out: in closed form, or by a search that proves
     that no plan on it would do. Counts left open when the work ends are reported.
-
-    Args:
-        counts: Node counts of one candidate. [-]
-
-    Returns:
-        The count, planned within the tolerance. [-]
     """
     task = counts.task
     if len(task.counts) == 1:

@@ -29,14 +29,7 @@ class Choice:
 
 
 def open_words(open_counts: Sequence[int]) -> str:
-    """Counts that are not settled, in words.
-
-    Args:
-        open_counts: At least one, ascending. [1]
-
-    Returns:
-        The counts in words, with a comma at the end. [text]
-    """
+    """Counts that are not settled, in words."""
     if len(open_counts) == 1:
         return f"{open_counts[0]:,} nodes, not settled,"
     low, high = open_counts[0], open_counts[-1]
@@ -44,23 +37,13 @@ def open_words(open_counts: Sequence[int]) -> str:
 
 
 def last_own(counts: Counts) -> int:
-    """Largest count that a layout fills, to name where no count will do.
-
-    Args:
-        counts: Node counts of one candidate. [-]
-
-    Returns:
-        The count, in nodes. [1]
-    """
+    """Largest count that a layout fills, to name where no count will do."""
     every = reversed(counts.task.counts)
     return next((n for n in every if counts.is_own(n)), counts.task.counts[-1])
 
 
 def fastest(counts: Counts) -> Planned | None:
     """Fastest count that was planned.
-
-    Args:
-        counts: Node counts of one candidate. [-]
 
     Returns:
         The count with its plan; None where no count has a plan. [-]

@@ -9,12 +9,6 @@ def front(candidates: Sequence[CandidateAnswer]) -> tuple[FrontPoint, ...]:
     """Planned counts of all candidates that no other beats in time and in cost.
 
     A count whose search ended too early is not among them: its plan may be poor.
-
-    Args:
-        candidates: Answers. [-]
-
-    Returns:
-        Fastest first; of equals the first given. [-]
     """
     every = sorted(_points(candidates), key=lambda p: (p.time_s, p.cost_usd))
     kept: list[FrontPoint] = []
@@ -44,12 +38,6 @@ def marked(candidates: Sequence[CandidateAnswer]) -> list[CandidateAnswer]:
 
     Only the chosen count of each candidate is compared. A candidate without a price,
     or without a plan that answers the question, is on no front.
-
-    Args:
-        candidates: Answers. [-]
-
-    Returns:
-        The candidates in their order, each with `pareto`. [-]
     """
     able = [c for c in candidates if _pair(c) is not None and is_able(c)]
     return [
@@ -65,9 +53,6 @@ def marked(candidates: Sequence[CandidateAnswer]) -> list[CandidateAnswer]:
 
 def is_able(candidate: CandidateAnswer) -> bool:
     """Tell if a candidate has a plan that answers the question.
-
-    Args:
-        candidate: Answer of the candidate. [-]
 
     Returns:
         False without a plan, past the deadline, where the budget pays for no count,

@@ -14,9 +14,6 @@ from planner.comparison.vocabulary import money
 def quotes_behind(candidates: Sequence[CandidateAnswer]) -> str:
     """Prices behind a verdict that rest on few quotes, in words.
 
-    Args:
-        candidates: Candidates that the verdict compares. [-]
-
     Returns:
         Names of those with a plan whose price is no median of enough quotes; empty
         where no candidate has a price. [text]
@@ -40,11 +37,6 @@ def over_the_quotes(
     """Change of the winner over the spread of the quotes, in words.
 
     Every candidate keeps the nodes and the plan of the median price.
-
-    Args:
-        sweep: The question. [-]
-        candidates: Answers to it. [-]
-        best: Winner at the median prices. [-]
 
     Returns:
         Winners at the least and the greatest quotes, and who may beat the winner;

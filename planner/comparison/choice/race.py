@@ -42,24 +42,12 @@ class Race:
     value: float
 
     def ended(self) -> "Race":
-        """The race after the end of the time for it.
-
-        Returns:
-            It with no time left. [-]
-        """
+        """The race after the end of the time for it."""
         return replace(self, task=self.task.ended())
 
 
 def key_for(question: Question, candidates: Sequence[CandidateAnswer]) -> Key:
-    """Quantity that decides: time under a budget alone or without prices, else cost.
-
-    Args:
-        question: Tokens, budget and deadline. [-]
-        candidates: Answers of the candidates. [-]
-
-    Returns:
-        Name of the quantity. [-]
-    """
+    """Quantity that decides: time under a budget alone or without prices, else cost."""
     priced = any(one.cost_usd is not None for one in candidates)
     under_budget = question.budget_usd is not None and question.deadline_s is None
     return "time" if under_budget or not priced else "cost"
@@ -67,10 +55,6 @@ def key_for(question: Question, candidates: Sequence[CandidateAnswer]) -> Key:
 
 def value_of(answer: CandidateAnswer, key: Key) -> float:
     """Time or cost that a candidate offers.
-
-    Args:
-        answer: Answer of the candidate. [-]
-        key: Quantity that decides. [-]
 
     Returns:
         Time or cost; inf where there is none. [s] or [USD]
@@ -81,10 +65,6 @@ def value_of(answer: CandidateAnswer, key: Key) -> float:
 
 def least_of(answer: CandidateAnswer, key: Key) -> float:
     """Lower bound of the time or cost that a candidate may offer.
-
-    Args:
-        answer: Answer of the candidate. [-]
-        key: Quantity that decides. [-]
 
     Returns:
         Time or cost; inf where the candidate is proven to have no offer, or has no
@@ -102,9 +82,6 @@ def least_of(answer: CandidateAnswer, key: Key) -> float:
 
 def run_race(race: Race) -> CandidateAnswer:
     """Search a candidate for an offer that beats another.
-
-    Args:
-        race: The candidate, and the offer. [-]
 
     Returns:
         The candidate's answer with the better offer, or with the bound that rules a

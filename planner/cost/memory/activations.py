@@ -103,12 +103,6 @@ def kept_bytes(
     Replayed where the framework's eager operators are known, else
     :func:`counted_bytes`.
 
-    Args:
-        workload: The job.
-        layer: Kind of layer.
-        kind: Kind of recompute.
-        meshes: Any meshes.
-
     Returns:
         Memory. [B], shape (meshes,)
     """
@@ -131,12 +125,6 @@ def counted_bytes(
     ``8 h tau sigma + [2 (a+2g) d + 2 a d + 4 a + 2 n_m f] tau / t``. Dropout adds
     its masks; frozen linears drop the inputs that no adapter reads; autocast keeps a
     16-bit copy of every weight, magnitudes and dropout one in the adapter's format.
-
-    Args:
-        workload: The job.
-        layer: Kind of layer.
-        kind: Kind of recompute.
-        meshes: Any meshes.
 
     Returns:
         Memory. [B], shape (meshes,)
@@ -292,12 +280,6 @@ def transient_bytes(
     exchange. Each half adds what recomputed modules build again; a rebuilt layer adds
     all of the layer's activations. Below all that trains there is no backward.
     Replayed where the eager operators are known.
-
-    Args:
-        workload: The job.
-        layer: Kind of layer.
-        kind: Kind of recompute.
-        meshes: Any meshes.
 
     Returns:
         Memory. [B], shape (meshes,)

@@ -5,14 +5,7 @@ from planner.models.layers.blocks import Attention, LayerKind
 
 
 def key_share(layer: LayerKind) -> float:
-    """Share of the fused QKV width that is the keys.
-
-    Args:
-        layer: Kind of layer.
-
-    Returns:
-        The share. [1]
-    """
+    """Share of the fused QKV width that is the keys."""
     attention = layer.attention
     if not isinstance(attention, Attention):
         return 0.0

@@ -25,9 +25,6 @@ GRAIN = 0.01
 def context_bytes(workload: Workload) -> float:
     """CUDA context and workspaces of a rank.
 
-    Args:
-        workload: The job.
-
     Returns:
         Memory. [B]
     """
@@ -58,10 +55,6 @@ def buffer_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     ZeRO-3 fills in 16 bits, and TransformerEngine's cached dummy weight gradients. The
     weight that is dequantised, or the matrices of which magnitudes are norms, unless a
     replay has them among a block's own bytes.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
 
     Returns:
         Memory. [B], shape (meshes,)
@@ -179,10 +172,6 @@ def head_buffers(workload: Pricing, meshes: Meshes) -> Floats:
     loss has the head's gradient already, and is over when a layer is gathered, but for
     FSDP1: the gradient of the loss, an output of the model, sets off that gather.
 
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
     Returns:
         Memory. [B], shape (meshes,)
 
@@ -210,10 +199,6 @@ def root_bytes(workload: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
 
     The gathered tables, ``w_g V h / t`` each, and the head's whole gradient; a tied
     head on the embedding's stage is the same table.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
 
     Returns:
         Memory on the first stage and on the last; zero below ZeRO-3, and where both
@@ -259,10 +244,6 @@ def budget_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     allocator reaches when it must, and f the factor of the user's own runs; negative
     where nothing is left. The room is the capacity without what has to stay free. For z
     see :mod:`planner.cost.memory.chance`. No more than :func:`within_bytes` leaves.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
 
     Returns:
         Memory. [B], shape (meshes,)

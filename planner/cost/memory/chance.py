@@ -53,9 +53,6 @@ def chance(workload: Workload, needed: float, known: float) -> float:
         workload: The job. [-]
         needed: Predicted memory, the allocator's caches given back. [B]
         known: Part of the memory that is counted. [B]
-
-    Returns:
-        Between 0 and 1. [1]
     """
     return workload.uncertainty.beyond(times(workload, needed, known))
 

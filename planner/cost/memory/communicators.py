@@ -30,10 +30,6 @@ def communication_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     or a stack's own figure for every communicator. Exchanges over the tensor group
     that run beside their GEMMs have registered buffers of ``2 h tau`` each.
 
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
     Returns:
         Memory. [B], shape (meshes,)
 

@@ -47,10 +47,6 @@ def key_width(layer: LayerKind, meshes: Meshes, *, repeated: bool = False) -> Fl
 def dealt_width(layer: LayerKind, meshes: Meshes) -> Floats:
     """Columns that Ulysses deals out: queries, keys, values and the output.
 
-    Args:
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
-
     Returns:
         ``2 a d + 2 max(g, t u) d``. [1], shape (meshes,)
     """
@@ -63,10 +59,6 @@ def dealt_width(layer: LayerKind, meshes: Meshes) -> Floats:
 
 def repeated_width(layer: LayerKind, meshes: Meshes) -> Floats:
     """Columns of a scan's inputs that context ranks repeat; 0 of other layers.
-
-    Args:
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
 
     Returns:
         Columns over all tensor and context ranks. [1], shape (meshes,)

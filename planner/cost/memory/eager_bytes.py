@@ -61,12 +61,6 @@ def replayed_block(
     of the activations that go. Then all gradients that the block leaves are taken off:
     the moments add them. Elsewhere the gradients made by the time of the peak are.
 
-    Args:
-        workload: The job.
-        layer: Kind of layer.
-        kind: Kind of recompute. [text]
-        meshes: Any meshes.
-
     Returns:
         Saved and transient, nan where formulas count. [B], shape (meshes,) each
 
@@ -91,10 +85,6 @@ def replayed_block(
 
 def replayed_ends(workload: Pricing, meshes: Meshes) -> EagerEnds:
     """Bytes of embedding, norm, head and loss outside the blocks.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
 
     Returns:
         The ends, nan where formulas count. [B]
@@ -172,11 +162,6 @@ def replayed_cases(
 ) -> Iterator[tuple[EagerCase, npt.NDArray[np.int64]]]:
     """Distinct cases of the meshes that can be replayed, each with its rows.
 
-    Args:
-        workload: The job.
-        kind: Kind of recompute. [text]
-        meshes: Any meshes.
-
     Yields:
         A case of one micro-batch without optimizer, and the meshes' rows. [1]
     """
@@ -220,10 +205,6 @@ def replayed_cases(
 
 def is_replayed(workload: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:
     """Tell where the replay has policy, formats, family, degrees and operators.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
 
     Returns:
         True where the replay counts, else formulas do. [-], shape (meshes,)

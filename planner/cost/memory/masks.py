@@ -17,10 +17,6 @@ def mask_bytes(workload: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
     A byte for each pair of tokens, ``b s^2``, of which context rank keeps its rows,
     ``b s^2 / c``, until the backward is over, as recomputed layers do.
 
-    Args:
-        workload: The job. [-]
-        meshes: Any meshes. [-]
-
     Returns:
         Held per micro-batch in flight; loaded beside that. [B], shape (meshes,) each
 
@@ -41,10 +37,6 @@ def built_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     """Bytes that the loader of a GPU of the first or last stage takes on its host.
 
     ``2 * 8 s^2`` by one of t tensor ranks: every process makes a mask of its own.
-
-    Args:
-        workload: The job. [-]
-        meshes: Any meshes. [-]
 
     Returns:
         Memory of a rank, its tensor group's shared out. [B], shape (meshes,)

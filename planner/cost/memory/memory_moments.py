@@ -90,10 +90,6 @@ class Moment:
     def entry(self, kind: int, index: int) -> Addend:
         """Addend of a layer.
 
-        Args:
-            kind: Layer kind. [1]
-            index: Entry of the menu. [1]
-
         Returns:
             The addend. [B]
         """
@@ -150,13 +146,6 @@ def moments_of(
     head: Held,
 ) -> tuple[Moment, ...]:
     """Idle moments of a run, in the order of the run.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-        layers: Every kind of layer.
-        embedding: The embedding.
-        head: The head.
 
     Returns:
         The moments. [B]

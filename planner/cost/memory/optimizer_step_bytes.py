@@ -203,10 +203,6 @@ def quantising_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats
 def tied_gradient(workload: Pricing, meshes: Meshes) -> Floats:
     """Bytes of a tied head's gradient, to which the embedding's is added.
 
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
     Returns:
         ``2 V h / t``, zero where the head has a table of its own. [B], shape (meshes,)
 
@@ -226,10 +222,6 @@ def embedding_temporaries(workload: Pricing, meshes: Meshes) -> tuple[Floats, Fl
     single backward are that room itself. A tied head's gradient is ``2 V h / t`` more.
     Over several tensor ranks, the sum with a whole gradient is as much again. ZeRO-3
     then reduces the root's gradients in one piece, ``w_r V h / t`` for each table.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
 
     Returns:
         Memory on the first stage and on the last. [B], shape (meshes,) each

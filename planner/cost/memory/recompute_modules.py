@@ -14,10 +14,6 @@ from planner.specs.layouts.recompute import (
 def is_where(where: Where, layer: LayerKind) -> bool:
     """Tell if a layer is one of those that a condition names.
 
-    Args:
-        where: The condition. [text]
-        layer: Kind of layer.
-
     Returns:
         True for `any`.
     """
@@ -28,10 +24,6 @@ def is_where(where: Where, layer: LayerKind) -> bool:
 
 def dropped(module: RecomputeModule, layer: LayerKind) -> frozenset[str]:
     """Saved tensors of a layer that a recomputed module does not keep.
-
-    Args:
-        module: The module. [-]
-        layer: Kind of layer.
 
     Returns:
         Names; none where the module does nothing in this layer. [text]
@@ -44,10 +36,6 @@ def dropped(module: RecomputeModule, layer: LayerKind) -> frozenset[str]:
 def at_work(kind: RecomputeKind, layer: LayerKind) -> tuple[RecomputeModule, ...]:
     """Modules of a kind that do anything in a layer.
 
-    Args:
-        kind: Kind of recompute.
-        layer: Kind of layer.
-
     Returns:
         Modules, in the framework's order. [-]
     """
@@ -56,11 +44,6 @@ def at_work(kind: RecomputeKind, layer: LayerKind) -> tuple[RecomputeModule, ...
 
 def kept_share(kind: RecomputeKind, layer: LayerKind, tensor: str) -> float:
     """Share of a saved tensor that stays in memory until the backward.
-
-    Args:
-        kind: Kind of recompute.
-        layer: Kind of layer.
-        tensor: Name of the tensor. [text]
 
     Returns:
         0 where a recomputed module drops it. [1]
@@ -74,13 +57,6 @@ def core_share(kind: RecomputeKind, layer: LayerKind) -> float:
 
     A scan runs again where the systems of its chunks are not kept: kinds that name the
     attention core alone leave it.
-
-    Args:
-        kind: Kind of recompute.
-        layer: Kind of layer.
-
-    Returns:
-        The share. [1]
     """
     if isinstance(layer.attention, ScanBlock):
         return 1.0 - kept_share(kind, layer, "scan_system")
@@ -91,13 +67,6 @@ def rebuilt(kind: RecomputeKind, layer: LayerKind) -> frozenset[str]:
     """Dropped tensors that exist again while their half has its backward.
 
     Tensors that the attention core drops are left out: its kernel computes them inside.
-
-    Args:
-        kind: Kind of recompute.
-        layer: Kind of layer.
-
-    Returns:
-        Names. [text]
     """
     sets = (dropped(module, layer) for module in kind.modules if not module.core)
     return frozenset[str]().union(*sets)
@@ -145,9 +114,6 @@ def is_known(workload: Workload, name: str) -> bool:
 def known_kinds(workload: Workload) -> str:
     """Every kind of recompute of a job's framework, for messages.
 
-    Args:
-        workload: The job.
-
     Returns:
         For example `none, full, or layernorm, moe with + between them`. [text]
     """
@@ -164,14 +130,7 @@ def known_kinds(workload: Workload) -> str:
 
 
 def combinations(workload: Workload) -> tuple[str, ...]:
-    """Combinations of modules for which :func:`is_known` is true, fewer modules first.
-
-    Args:
-        workload: The job.
-
-    Returns:
-        Names. [text]
-    """
+    """Combinations of modules that :func:`is_known` takes, fewer modules first."""
     every = workload.framework.limits.recompute_modules
     modules = workload.framework.recipe.modules if every else {}
     idle = {name for name, its in modules.items() if not _does_anything(workload, its)}

@@ -9,10 +9,6 @@ from planner.cost.workload import Workload
 def tokens(workload: Workload, meshes: Meshes) -> Floats:
     """Tokens of the longest micro-batch of a rank before tensor splits, ``b s / c``.
 
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
     Returns:
         Tokens. [token], shape (meshes,)
     """
@@ -21,9 +17,6 @@ def tokens(workload: Workload, meshes: Meshes) -> Floats:
 
 def sequence_split(meshes: Meshes) -> Floats:
     """Share of the tokens outside tensor-parallel regions: 1/t with sp, else 1.
-
-    Args:
-        meshes: Any meshes.
 
     Returns:
         The share. [1], shape (meshes,)

@@ -115,9 +115,6 @@ class Fabric:
 def fabric(workload: Pricing) -> Fabric:
     """Collect the measured rates that the cluster of a job needs.
 
-    Args:
-        workload: The job.
-
     Returns:
         Rates of the cluster's links and network.
     """

@@ -16,9 +16,6 @@ HOST_TRAFFIC = 28.0
 def copy_bandwidth(workload: Workload) -> float:
     """Rate of one GPU's copies to or from its host: link times its efficiency.
 
-    Args:
-        workload: The job. [-]
-
     Returns:
         Rate, one direction. [B/s]
 
@@ -63,9 +60,6 @@ def host_update_time(workload: Pricing, updated: Floats) -> Floats:
 
 def nvme_bandwidth(workload: Workload) -> tuple[float, float]:
     """One GPU's share of the drives of its node, all its GPUs at work.
-
-    Args:
-        workload: The job. [-]
 
     Returns:
         Reads and writes; one drive where a node's are not known. [B/s]

@@ -31,9 +31,6 @@ class Saturation:
 
         Args:
             curve: Messages and bus bandwidths. [B], [B/s]
-
-        Returns:
-            The shape. [-]
         """
         sizes, rates = np.array(curve, dtype=np.float64).T
         times = np.maximum.accumulate(CURVE_PASSES * sizes / rates)

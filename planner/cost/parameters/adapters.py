@@ -94,10 +94,6 @@ def adapters_beside(workload: Workload, layer: LayerKind, name: str) -> tuple[in
 def is_frozen(workload: Workload, layer: LayerKind) -> bool:
     """Tell if a layer's own weights stay as they are.
 
-    Args:
-        workload: The job. [-]
-        layer: Kind of layer. [-]
-
     Returns:
         True with adapters, and for the layers that the job freezes. [-]
     """
@@ -106,11 +102,6 @@ def is_frozen(workload: Workload, layer: LayerKind) -> bool:
 
 def carries(workload: Workload, layer: LayerKind, name: str) -> bool:
     """Tell if a GEMM trains something: its weight, or an adapter beside it.
-
-    Args:
-        workload: The job. [-]
-        layer: Kind of layer. [-]
-        name: Name of the GEMM. [text]
 
     Returns:
         True for every GEMM of a full training. [-]
@@ -174,9 +165,6 @@ def copied_bytes(workload: Workload, layer: LayerKind, tensor: str) -> float:
 def copy_bytes(workload: Workload) -> int:
     """Bytes per element of an adapter's own copy of its input.
 
-    Args:
-        workload: The job. [-]
-
     Returns:
         Memory, none where the adapter reads the layer's own input. [B]
     """
@@ -189,9 +177,6 @@ def copy_bytes(workload: Workload) -> int:
 
 def adapter_width(workload: Workload) -> int:
     """Bytes of a number of the adapters.
-
-    Args:
-        workload: The job. [-]
 
     Returns:
         Bytes. [B]
@@ -214,11 +199,6 @@ def adapter_parameters(
 
     Both factors are split over the tensor group of their linear. With magnitudes ``o``
     more.
-
-    Args:
-        workload: The job. [-]
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
 
     Returns:
         Dense and expert parameters. [1], shape (meshes,)
@@ -243,11 +223,6 @@ def adapter_sums(
 
     ``(rho + i) + (o + rho)`` for each pair of factors, ``o`` more for magnitudes; the
     inner width is whole on every tensor rank.
-
-    Args:
-        workload: The job. [-]
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
 
     Returns:
         Elements of dense and of expert adapters. [1], shape (meshes,)
@@ -285,10 +260,6 @@ def adapter_widths(workload: Workload, layer: LayerKind) -> float:
 
     Beside magnitudes also the adapter's output and the frozen layer's, which is in 16
     bits unless a dropped input makes it anew.
-
-    Args:
-        workload: The job. [-]
-        layer: Kind of layer. [-]
 
     Returns:
         Columns over all tensor ranks, in 16-bit numbers. [1]

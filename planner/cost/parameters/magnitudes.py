@@ -19,11 +19,6 @@ def norm_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
     of both factors, the product scaled, and its sum with the frozen weight; ``2 i o``
     more for a weight that is unpacked, ``4 i o`` for one that is widened.
 
-    Args:
-        workload: The job. [-]
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
-
     Returns:
         Memory, zero without magnitudes. [B], shape (meshes,)
 
@@ -42,11 +37,6 @@ def kept_weight_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> F
 
     A weight in the adapter's format is kept as it lies; one that is unpacked or
     widened is kept beside it.
-
-    Args:
-        workload: The job. [-]
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
 
     Returns:
         Memory, zero without dropout or magnitudes. [B], shape (meshes,)

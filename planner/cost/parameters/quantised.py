@@ -38,10 +38,6 @@ def is_quantised(workload: Workload, gemm: Gemm) -> bool:
     Linear layers are, embedding and head are not; routed experts are only where
     the job says so, since one tensor for all experts is no linear layer.
 
-    Args:
-        workload: The job. [-]
-        gemm: A GEMM of a layer. [-]
-
     Returns:
         False without quantisation, and for routers. [-]
 
@@ -79,11 +75,6 @@ def quantised_savings(
 
     ``P (2 - b) - r rows`` with b the bytes of an element and r of a row's scale.
 
-    Args:
-        workload: The job. [-]
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
-
     Returns:
         Memory of dense and of expert linears, zero without quantisation. [B],
         shape (meshes,)
@@ -111,11 +102,6 @@ def scale_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
     ``P (b - n) + r rows``, b the bytes of an element with its share of the scales of
     blocks and n without, r the scale of a row.
 
-    Args:
-        workload: The job. [-]
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
-
     Returns:
         Memory, zero without quantisation. [B], shape (meshes,)
     """
@@ -135,11 +121,6 @@ def dequantised_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> F
     """Bytes of the largest quantised weight of a layer in 16 bits.
 
     The 16-bit form exists while its product runs, forward and again backward.
-
-    Args:
-        workload: The job. [-]
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
 
     Returns:
         Memory, zero without quantisation. [B], shape (meshes,)

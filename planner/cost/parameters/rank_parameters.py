@@ -71,11 +71,6 @@ def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
 
     With adapters the parameters of the layer are frozen, and the adapters train.
 
-    Args:
-        workload: The job.
-        layer: Kind of layer.
-        meshes: Any meshes.
-
     Returns:
         Parameters. [1], shape (meshes,)
     """
@@ -159,10 +154,6 @@ def _unlayered(
 def padded_vocab(workload: Pricing, meshes: Meshes) -> Floats:
     """Rows of the embedding: V rounded up to the framework's multiple times tp.
 
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
     Returns:
         Rows over all tensor ranks. [1], shape (meshes,)
 
@@ -183,10 +174,6 @@ def embedding_owned(workload: Pricing, meshes: Meshes) -> Owned:
     The table of the layers' own embeddings is split like the vocabulary; what stands
     outside layers beside it is on every tensor rank.
 
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
     Returns:
         Parameters. [1], shape (meshes,)
     """
@@ -202,10 +189,6 @@ def head_owned(workload: Pricing, meshes: Meshes) -> Owned:
     """Parameters of final norm, head and MTP modules on a rank.
 
     A tied head costs a second copy of the table where it lies on another stage.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
 
     Returns:
         Parameters. [1], shape (meshes,)

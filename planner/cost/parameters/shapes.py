@@ -15,10 +15,6 @@ def weight_shapes(
 ) -> Iterator[tuple[Gemm, Floats, Floats, "Floats | float"]]:
     """Every linear that a layer holds with its inputs, outputs and copies on a rank.
 
-    Args:
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
-
     Yields:
         The GEMM; its inputs and outputs; experts on the rank, 1 for others. [1],
         shape (meshes,)
@@ -78,10 +74,6 @@ def factored_elements(layer: LayerKind, meshes: Meshes) -> tuple[Floats, Floats]
 
     Adafactor keeps these sums in place of a second moment: ``r + c`` for a matrix of
     r x c, and every element of norms and biases. Q, K, V, gate and up count apart.
-
-    Args:
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
 
     Returns:
         Elements of dense and of expert tensors. [1], shape (meshes,)

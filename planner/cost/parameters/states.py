@@ -141,10 +141,6 @@ def appears_late(workload: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:
     allocator lends its blocks to no other stream until it has to give caches back. A
     recipe says if shards are counted as kept or as freed.
 
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
     Returns:
         True where gradients are no part of the states. [-], shape (meshes,)
     """
@@ -200,10 +196,6 @@ def waiting_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
 
 def unsaved_bytes(workload: Pricing, meshes: Meshes) -> States:
     """Bytes of a parameter that no checkpoint holds: copies and gradients.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
 
     Returns:
         Bytes by category. [B], shape (meshes,)

@@ -17,10 +17,6 @@ ONE_LAYOUT = frozenset({"ada", "hopper"})
 def linear_weights(layer: LayerKind, meshes: Meshes) -> Floats:
     """Weights of a layer's linears on a rank, the router's left out.
 
-    Args:
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
-
     Returns:
         Weights. [1], shape (meshes,)
     """
@@ -33,10 +29,6 @@ def linear_weights(layer: LayerKind, meshes: Meshes) -> Floats:
 
 def largest_matrix(layer: LayerKind, meshes: Meshes) -> tuple[Floats, Floats]:
     """Sides of a layer's largest linear on a rank.
-
-    Args:
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
 
     Returns:
         The shorter and the longer side. [1], shape (meshes,) each
@@ -53,10 +45,6 @@ def newton_schulz_flops(layer: LayerKind, meshes: Meshes) -> Floats:
     """Work of Muon on a rank's part of one layer.
 
     ``5 (4 r^2 q + 2 r^3)`` for a matrix of r <= q, each tensor rank its own part.
-
-    Args:
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
 
     Returns:
         Work. [FLOP], shape (meshes,)
@@ -75,9 +63,6 @@ def newton_schulz_flops(layer: LayerKind, meshes: Meshes) -> Floats:
 def keeps_quantised(workload: Pricing) -> bool:
     """Tell if linears keep quantised weights and inputs for their backward.
 
-    Args:
-        workload: The job. [-]
-
     Returns:
         False in 16-bit formats, and where the stack quantises again. [-]
     """
@@ -90,9 +75,6 @@ def weight_copies(workload: Pricing) -> float:
     Block scales run along one direction, so both directions are kept. fp8 with one
     scale is kept twice only where the tensor cores need the transpose. For a frozen
     weight that is stored in fp8, only the backward makes the transpose, each time.
-
-    Args:
-        workload: The job. [-]
 
     Returns:
         Memory. [B]

@@ -11,9 +11,6 @@ from planner.models.layers.blocks import LayerKind, Mlp
 def tensors_of(layer: LayerKind) -> int:
     """Weights that a layer holds, gate and up apart, and its norms.
 
-    Args:
-        layer: Kind of layer.
-
     Returns:
         Tensors. [1]
 

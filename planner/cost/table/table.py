@@ -233,9 +233,6 @@ def fill_table(
         menu: Recompute kinds to price. [text]
         timed: True where times are wanted. Without, layers and transfers take no
             time, which is a third of the work, and memory does not change.
-
-    Returns:
-        The table of integers.
     """
     context, binds = Context.of(workload, meshes), workload.search.binds
     data = replace(DataGroups.of(workload, meshes, context.links), timed=timed)

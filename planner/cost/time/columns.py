@@ -98,10 +98,6 @@ class Context:
     def of(cls, workload: Pricing, meshes: Meshes) -> "Context":
         """Look up groups and rates once for all layer kinds.
 
-        Args:
-            workload: The job.
-            meshes: Any meshes.
-
         Returns:
             The shared context.
         """

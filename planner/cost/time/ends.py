@@ -126,10 +126,6 @@ def logit_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     Llama, and where tensor ranks share the vocabulary. A loop that keeps its outputs
     has the logits as the forward returns them beside, unless the loss takes none.
 
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
     Returns:
         Memory. [B], shape (meshes,)
     """

@@ -35,9 +35,6 @@ def operators(layer: LayerKind) -> Iterator[Operator]:
     norm as SwiGLU. Copies of the stream, or a layer's own inputs: what they move, and
     twice that.
 
-    Args:
-        layer: Kind of layer.
-
     Yields:
         Operators, within a split in the order in which they add up. [B/token]
     """
@@ -78,9 +75,6 @@ def _beside_core(layer: LayerKind) -> Iterator[Operator]:
 
 def shares(context: Context) -> dict[str, Floats]:
     """Tokens, or share of the columns of all tokens, on a rank for every split.
-
-    Args:
-        context: Shared columns.
 
     Returns:
         Tokens by split. [token], shape (meshes,)

@@ -61,11 +61,6 @@ def skipped_gemm(workload: Pricing, layer: LayerKind, kind: RecomputeKind) -> st
     dense layer, of the shared experts where these run last. None where something behind
     it keeps its output: a norm, dropout, an adapter, a gate.
 
-    Args:
-        workload: The job.
-        layer: Kind of layer.
-        kind: Kind of recompute.
-
     Returns:
         Name of the GEMM; empty where all run again. [text]
 
@@ -87,17 +82,7 @@ def skipped_gemm(workload: Pricing, layer: LayerKind, kind: RecomputeKind) -> st
 def gemm_share(
     workload: Pricing, layer: LayerKind, kind: RecomputeKind, name: str
 ) -> float:
-    """Share of a GEMM's forward that a kind of recompute runs again.
-
-    Args:
-        workload: The job.
-        layer: Kind of layer.
-        kind: Kind of recompute.
-        name: Name of the GEMM. [text]
-
-    Returns:
-        The share. [1]
-    """
+    """Share of a GEMM's forward that a kind of recompute runs again."""
     if kind.drops_key and name == "qkv":
         return key_share(layer)
     if name == skipped_gemm(workload, layer, kind):
@@ -113,12 +98,6 @@ def tensor_share(
     The reduction behind the last product is a half's second collective with sp, its
     only one without.
 
-    Args:
-        workload: The job.
-        layer: Kind of layer.
-        kind: Kind of recompute.
-        meshes: Meshes in columns.
-
     Returns:
         The share. [1], shape (meshes,)
     """
@@ -133,13 +112,6 @@ def launch_share(layer: LayerKind, kind: RecomputeKind) -> float:
     """Share of a layer's forward kernels that its backward launches again.
 
     Of modules: products, core and memory-bound operators by number.
-
-    Args:
-        layer: Kind of layer.
-        kind: Kind of recompute.
-
-    Returns:
-        The share. [1]
     """
     if not kind.modules:
         return kind.memory_ops

@@ -47,18 +47,12 @@ def rate_of(workload: Pricing, block: ScanBlock) -> ScanRate:
     Args:
         workload: The job. [-]
         block: The layer's scan. [-]
-
-    Returns:
-        The rate. [-]
     """
     return scan_rate(block.scan, workload.gpu)
 
 
 def scan_sources(workload: Pricing) -> tuple[str, ...]:
     """Say where the rates of a job's scans come from, and what they are borrowed from.
-
-    Args:
-        workload: The job. [-]
 
     Returns:
         Sentences, none for a model without scans. [text]

@@ -42,9 +42,6 @@ def index_times(context: Context, block: AttentionBlock) -> tuple[Floats, Floats
 def sparse_sources(workload: Pricing) -> tuple[str, ...]:
     """Say what the time of attention over chosen keys rests on.
 
-    Args:
-        workload: The job. [-]
-
     Returns:
         Sentences; none for a model that attends to all keys. [text]
     """

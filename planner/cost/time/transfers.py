@@ -154,10 +154,6 @@ def scatter_every(workload: Pricing, meshes: Meshes) -> Ints:
     All micro-batches of the step, unless the framework keeps gradients sharded
     between: then a group of p.
 
-    Args:
-        workload: The job.
-        meshes: Any meshes.
-
     Returns:
         Micro-batches. [1], shape (meshes,)
     """
@@ -229,10 +225,6 @@ def straggler_factor(workload: Pricing, meshes: Meshes) -> Floats:
 
     Every node waits for every other within a step, whatever axis joins them: replicas
     for gradients, context and tensor ranks in each layer, stages for micro-batches.
-
-    Args:
-        workload: The job.
-        meshes: Any meshes.
 
     Returns:
         Factor on the step. [1], shape (meshes,)

@@ -66,9 +66,6 @@ class Allocator:
 
         Returns:
             The block. [block]
-
-        Raises:
-            OutOfMemoryError: When the device has no room.
         """
         size = rounded(size)
         pool = self._pool(size, stream)

@@ -132,9 +132,6 @@ class Pool:
 
         Args:
             size: Least size. [B]
-
-        Returns:
-            The place, past the end where there is none. [1]
         """
         return bisect_left(self.free, (size,))
 

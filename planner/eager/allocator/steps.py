@@ -124,9 +124,6 @@ def equal_steps(case: EagerCase) -> Steps:
 
     Returns:
         The sequence, with the sizes of that length whatever length is asked. [steps]
-
-    Raises:
-        Unsupported: When there are no operations for the case.
     """
     trace = _trace(case, case.seq)
     sizes, numbers = _sizes(trace), [number for number, _ in trace.events]
@@ -173,9 +170,6 @@ def run(
     Returns:
         The allocator after the last step, with its peaks since the model was made.
         [allocator]
-
-    Raises:
-        OutOfMemoryError: When the device has no room.
     """
     allocator, live = Allocator(settings), dict[int, Block]()
     _feed(allocator, live, made(steps), steps.streams)

@@ -276,13 +276,6 @@ def units_of(module: Module, inside: set[int]) -> list[list[list[Place]]]:
 def buckets(counts: Sequence[int], least: int) -> Iterator[int]:
     """Elements of the buckets that are broadcast, each closed once it has enough.
 
-    Args:
-        counts: Elements of the weights, in order. [1]
-        least: Elements that close a bucket. [1]
-
-    Yields:
-        Elements of a bucket. [1]
-
     References:
         torch/csrc/distributed/c10d/reducer.cpp, compute_bucket_assignment_by_size.
     """

@@ -101,9 +101,6 @@ def by_key(
     Args:
         outcomes: Rows, shape (rows,). [-]
         key: Name of a row's group. [-]
-
-    Returns:
-        Rows of each group, in the order in which groups appear. [-]
     """
     groups: dict[str, list[Outcome]] = defaultdict(list)
     for row in outcomes:
@@ -114,9 +111,6 @@ def by_key(
 def step_within(row: Outcome) -> bool | None:
     """Tell if the measured step time is inside the predicted interval.
 
-    Args:
-        row: One outcome. [-]
-
     Returns:
         True or False; None where either is absent. [-]
     """
@@ -125,9 +119,6 @@ def step_within(row: Outcome) -> bool | None:
 
 def memory_within(row: Outcome) -> bool | None:
     """Tell if the measured peak memory is inside the predicted interval.
-
-    Args:
-        row: One outcome. [-]
 
     Returns:
         True or False; None where either is absent. [-]

@@ -23,9 +23,6 @@ def logged_outcome(
         log: Readings of the log. [-]
         file: Path of the log. [path]
 
-    Returns:
-        One outcome, named after the log. [-]
-
     Raises:
         BadInputError: The layout is not legal, or the log states no time.
     """

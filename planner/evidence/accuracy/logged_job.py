@@ -32,16 +32,6 @@ def planned_row(
 
     `spec` holds the job with its layout. That job stands for every word of the other
     blocks when the row is priced or fitted to.
-
-    Args:
-        name: Id of the row. [text]
-        spec: Fields of the plan's job. [-]
-        workload: The plan's job, resolved. [-]
-        layout: The plan's layout. [-]
-        log: Readings of the run's log. [-]
-
-    Returns:
-        Blocks of a row. [-]
     """
     given = layout.model_dump(mode="json", by_alias=True)
     cluster = workload.topology.cluster
@@ -91,14 +81,7 @@ def _layout(layout: Layout) -> Block:
 
 
 def planned_text(row: Block) -> str:
-    """A row as a file of rows.
-
-    Args:
-        row: Blocks of a row, from `planned_row`. [-]
-
-    Returns:
-        YAML, a list of one row. [text]
-    """
+    """A row as a file of rows."""
     head = "For planner calibrate FILE --out mine.yaml, or planner validate FILE."
     return yaml_text([row], [head], short_in_one_line=True).rstrip()
 
@@ -112,9 +95,6 @@ def planned_job(
         row: A row with a job under `spec`. [-]
         catalog: Files of facts. [-]
         own: The user's calibration, or None. [-]
-
-    Returns:
-        The job and the layout, as `planner predict` prices them. [-]
 
     Raises:
         UnsupportedError: The job trains under several frameworks, or not at all.

@@ -31,9 +31,6 @@ def price_row(
         row: The measured row. [-]
         catalog: Files of facts. [-]
         own: The user's calibration, or None. [-]
-
-    Returns:
-        Prediction beside measurement, or the reason that there is none.
     """
     try:
         case = case_of(row, catalog).under(own)
@@ -51,9 +48,6 @@ def price_row(
 def impossible(case: Case) -> str:
     """Reason why a measured step cannot belong to the row's job.
 
-    Args:
-        case: A row as a job. [-]
-
     Returns:
         Field and value, empty where the step is possible or the row suspect. [text]
     """
@@ -68,9 +62,6 @@ def impossible(case: Case) -> str:
 
 def price_case(case: Case) -> Outcome:
     """Price a case whose job and layout are known.
-
-    Args:
-        case: The case. [-]
 
     Returns:
         Prediction beside measurement; unsupported where no such layout is legal.
@@ -108,14 +99,7 @@ def _contender(case: Case, plan: RankedPlan) -> Contender:
 
 
 def described(case: Case) -> Outcome:
-    """A case without its prediction.
-
-    Args:
-        case: The case. [-]
-
-    Returns:
-        Outcome with the fields that are known before the case is priced.
-    """
+    """A case without its prediction."""
     row, measured, workload = case.row, case.measured, case.workload
     return Outcome(
         id=row.id,
@@ -162,14 +146,7 @@ def _measured_mfu(case: Case) -> float | None:
 
 
 def invalid_outcome(row: InvalidRow) -> Outcome:
-    """A row that could not be read, as an outcome.
-
-    Args:
-        row: File, id and reason. [-]
-
-    Returns:
-        An outcome that is not counted.
-    """
+    """A row that could not be read, as an outcome."""
     return Outcome(
         id=row.id,
         file=row.file,
@@ -186,11 +163,6 @@ def peak_memory(estimate: Estimate, counter: Counter, ranks: Ranks) -> float:
     `active` counts as allocated, an unknown counter as reserved; the first and last
     rank are those of the pipeline, an unknown rank is the worst.
 
-    Args:
-        estimate: The prediction. [-]
-        counter: Counter of the measured peak. [-]
-        ranks: Rank of the measured peak. [-]
-
     Returns:
         Peak memory. [GiB]
     """
@@ -202,12 +174,6 @@ def peak_interval(
 ) -> Interval:
     """Predicted peak by a row's own counter, with its band beyond the states.
 
-    Args:
-        estimate: The prediction. [-]
-        counter: Counter of the measured peak. [-]
-        ranks: Rank of the measured peak. [-]
-        band: Bounds over what is not counted. [1]
-
     Returns:
         Peak memory. [GiB]
     """
@@ -216,16 +182,7 @@ def peak_interval(
 
 
 def fullest(estimate: Estimate, counter: Counter, ranks: Ranks) -> StageMemory:
-    """Rank that a measured peak is compared with.
-
-    Args:
-        estimate: The prediction. [-]
-        counter: Counter of the measured peak. [-]
-        ranks: Rank of the measured peak. [-]
-
-    Returns:
-        The fullest rank of those that were measured.
-    """
+    """Rank that a measured peak is compared with."""
     stages = estimate.memory.stages
     chosen = {"first": stages[:1], "last": stages[-1:]}.get(ranks, stages)
     return max(chosen, key=lambda stage: _counted(stage, counter))
@@ -233,10 +190,6 @@ def fullest(estimate: Estimate, counter: Counter, ranks: Ranks) -> StageMemory:
 
 def needed_memory(estimate: Estimate, packing: float) -> float:
     """Memory that must fit on the fullest rank: ``A / phi_0`` and what lies beside.
-
-    Args:
-        estimate: The prediction. [-]
-        packing: Allocated over reserved memory when the allocator is pressed. [1]
 
     Returns:
         Memory. [GiB]

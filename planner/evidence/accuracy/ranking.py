@@ -189,9 +189,6 @@ def ranking(found: Iterable[Sweep]) -> Ranking:
 
     Args:
         found: Sweeps, shape (sweeps,). [-]
-
-    Returns:
-        Number of the sweeps, and means of their figures. [-]
     """
     each = list(found)
     pairs = sum(sweep.pairs for sweep in each)
@@ -205,9 +202,6 @@ def macro_ranking(found: Iterable[Sweep]) -> Ranking:
 
     Args:
         found: Sweeps, shape (sweeps,). [-]
-
-    Returns:
-        The number of sources, and the means of their means. [-]
     """
     sources: dict[str, list[Sweep]] = {}
     for sweep in found:

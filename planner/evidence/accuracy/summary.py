@@ -77,9 +77,6 @@ class Summary(BaseModel):
 def is_v100(row: Outcome) -> bool:
     """Tell if a row ran on V100, whose measurements are summarised apart.
 
-    Args:
-        row: One outcome. [-]
-
     Returns:
         True for any V100. [-]
     """
@@ -91,9 +88,6 @@ def summarise(outcomes: Iterable[Outcome]) -> Summary:
 
     Args:
         outcomes: Rows, shape (rows,). [-]
-
-    Returns:
-        The figures. [-]
     """
     rows = tuple(outcomes)
     counted = [row for row in rows if row.counted and row.status != "invalid"]
@@ -120,9 +114,6 @@ def oom_counts(priced: Iterable[Outcome]) -> OomCounts:
 
     Args:
         priced: Rows with a verdict, shape (rows,). [-]
-
-    Returns:
-        Number of rows of each kind. [1]
     """
     rows = [row for row in priced if row.verdict]
     ran = [row.verdict for row in rows if not row.oom]

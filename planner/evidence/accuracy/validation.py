@@ -113,9 +113,6 @@ def validation(outcomes: Iterable[Outcome]) -> Validation:
 
     Args:
         outcomes: Every row read, in order of listing, shape (rows,). [-]
-
-    Returns:
-        The answer, ready for JSON. [-]
     """
     every = tuple(outcomes)
     apart = [row for row in every if is_v100(row)]

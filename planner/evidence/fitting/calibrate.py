@@ -133,14 +133,7 @@ class Calibrated:
 
 
 def solver() -> Any:
-    """scipy's optimizers, which the base install does without.
-
-    Returns:
-        scipy.optimize. [-]
-
-    Raises:
-        BadInputError: The extra is not installed.
-    """
+    """scipy's optimizers, which the base install does without."""
     try:
         import scipy.optimize  # noqa: PLC0415  # an extra, for two commands only
     except ImportError as error:
@@ -153,15 +146,8 @@ def solver() -> Any:
 def calibrate(runs: Sequence[Run], shipped: Profile) -> Calibrated:
     """Fit the factor, and the constants that some runs of one stack can tell.
 
-    Args:
-        runs: Runs, each workload on the shipped constants. [-]
-        shipped: The stack's profile without the settings of single runs. [-]
-
     Returns:
         The fit, with confidence intervals; factors of 1 without runs. [-]
-
-    Raises:
-        BadInputError: scipy is not installed.
     """
     before = np.array([run.log_ratio(DOCUMENTED) for run in runs])
     free, refused = _freed(runs, before)

@@ -57,11 +57,7 @@ class Spreads(BaseModel):
 
 @lru_cache
 def spreads() -> Spreads:
-    """Read the spreads that predictions had at first contact.
-
-    Returns:
-        Spreads of step time, allocated and reserved memory. [1]
-    """
+    """Read the spreads that predictions had at first contact."""
     text = (files("planner.evidence.fitting") / "spreads.yaml").read_text()
     return Spreads.model_validate(parse_yaml(text))
 
@@ -90,9 +86,6 @@ def job_factor(logs: Floats, spread: Spread) -> float:
     Args:
         logs: log(measured / predicted) of the rows, shape (rows,). [1]
         spread: Spreads of the quantity. [1]
-
-    Returns:
-        Log of the factor. [1]
     """
     centre, n = float(np.median(logs)), len(logs)
     wide = spread.source**2 + spread.job**2
@@ -112,9 +105,6 @@ def likeliest_factor(logs: Floats, spread: Spread) -> float:
     Args:
         logs: log(measured / predicted) of the rows, shape (rows,). [1]
         spread: Spreads of the quantity. [1]
-
-    Returns:
-        Log of the factor. [1]
 
     References:
         K. L. Lange, R. J. A. Little and J. M. G. Taylor, "Robust statistical modeling
@@ -138,10 +128,6 @@ def other_factor(jobs: Sequence[tuple[float, int]], spread: Spread) -> float:
 
         x = mean of clip(a, -job, job) by weights w,    w = 1 / (job^2 + row^2 / n)
         s = x min(source^2 / (source^2 + v), max(1 - v / x^2, 0)),    v = 1 / sum(w)
-
-    Args:
-        jobs: Log of the factor, and rows, of each measured job. [1]
-        spread: Spreads of the quantity. [1]
 
     Returns:
         Log of the factor; 0 where no job was measured. [1]

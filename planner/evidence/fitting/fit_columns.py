@@ -55,9 +55,6 @@ class Observed:
     def of(self, name: str) -> tuple[str, ...]:
         """One tag of every row.
 
-        Args:
-            name: Attribute of Tags. [text]
-
         Returns:
             Values of the tag, shape (rows,). [text]
         """
@@ -65,10 +62,6 @@ class Observed:
 
     def where(self, name: str, value: str) -> Flags:
         """Rows that have a value of a tag.
-
-        Args:
-            name: Attribute of Tags. [text]
-            value: Value of the tag. [text]
 
         Returns:
             True for those rows, shape (rows,). [-]
@@ -80,9 +73,6 @@ class Observed:
 
         Args:
             kept: True for the rows to take, shape (rows,). [-]
-
-        Returns:
-            Those rows, in their order. [-]
         """
         tags = tuple(tag for tag, keep in zip(self.tags, kept, strict=True) if keep)
         return Observed(tags, self.log_ratio[kept], self.jacobian[kept])

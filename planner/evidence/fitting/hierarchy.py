@@ -162,9 +162,6 @@ class JointFit:
     def predicted(self, observed: Observed) -> Floats:
         """Change of rows' log step, also of rows whose stack the fit never saw.
 
-        Args:
-            observed: Any rows. [-]
-
         Returns:
             log(T / T0) of the linear model, shape (rows,). [1]
         """
@@ -173,9 +170,6 @@ class JointFit:
 
     def left(self, observed: Observed) -> Floats:
         """Remaining log error of the rows.
-
-        Args:
-            observed: Any rows. [-]
 
         Returns:
             log(measured / predicted), shape (rows,). [1]
@@ -188,9 +182,6 @@ class JointFit:
         Args:
             level: everything, arch or stack. [text]
             name: The member; empty for everything. [text]
-
-        Returns:
-            Factors to three decimals, and seconds to four. [-]
         """
         own = {
             column.constant: value
@@ -202,14 +193,7 @@ class JointFit:
         return Deviation.model_validate(factors | seconds)
 
     def members(self, level: str) -> tuple[str, ...]:
-        """Architectures or stacks that the fit saw.
-
-        Args:
-            level: arch or stack. [text]
-
-        Returns:
-            Names, sorted. [text]
-        """
+        """Architectures or stacks that the fit saw."""
         return tuple(sorted({c.name for c in self.unknowns if c.level == level}))
 
 
@@ -219,9 +203,6 @@ def fit_all(observed: Observed, priors: Mapping[str, Widths] = PRIORS) -> JointF
     Args:
         observed: The rows. [-]
         priors: Constants of each level and their widths. [1] or [s]
-
-    Returns:
-        The fit; all zero without rows. [-]
     """
     unknowns = columns(observed.tags, priors)
     matrix = design(observed, unknowns)

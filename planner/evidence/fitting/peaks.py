@@ -53,10 +53,6 @@ def peak_of(case: Case, job: Job) -> Peak | None:
 
     A driver's count tells nothing once caches have filled the card.
 
-    Args:
-        case: A row, its job on the shipped constants. [-]
-        job: Model and campaign of the run. [-]
-
     Returns:
         The peak; None where the row has none, or one too far from its price. [-]
     """
@@ -80,14 +76,7 @@ def peak_of(case: Case, job: Job) -> Peak | None:
 
 
 def held_factors(peaks: Sequence[Peak]) -> tuple[dict[Job, Held], Held]:
-    """Factors of memory of the measured jobs, and of every other job.
-
-    Args:
-        peaks: Measured peaks of one stack on one GPU. [-]
-
-    Returns:
-        Factors of each job, and those of the others. [1]
-    """
+    """Factors of memory of the measured jobs, and of every other job."""
     jobs = dict.fromkeys(peak.job for peak in peaks)
     by_job = {job: [p for p in peaks if p.job == job] for job in jobs}
     logs = {job: _logs(own) for job, own in by_job.items()}

@@ -41,9 +41,6 @@ class Run:
     def step_s(self, deviation: Deviation) -> float:
         """Price the run with its stack's constants moved.
 
-        Args:
-            deviation: Deviation from the workload's own profile. [-]
-
         Returns:
             Step time. [s]
         """
@@ -52,42 +49,19 @@ class Run:
         return price(deviating(self.workload, moved), self.layout).step_s
 
     def log_ratio(self, deviation: Deviation) -> float:
-        """Log of the run's measured step over the predicted step.
-
-        Args:
-            deviation: Deviation from the workload's own profile. [-]
-
-        Returns:
-            log(measured / predicted). [1]
-        """
+        """Log of the run's measured step over the predicted step."""
         return float(np.log(self.measured_s / self.step_s(deviation)))
 
 
 def deviating(workload: Workload, deviation: Deviation) -> Workload:
-    """A job whose stack deviates.
-
-    Args:
-        workload: The job. [-]
-        deviation: Deviation from the job's own profile. [-]
-
-    Returns:
-        The job with the profile moved. [-]
-    """
+    """A job whose stack deviates."""
     profile = deviation.of(workload.framework.profile)
     framework = replace(workload.framework, profile=profile)
     return replace(workload, framework=framework)
 
 
 def run_of(case: Case, workload: Workload) -> Run:
-    """The run of a measured row.
-
-    Args:
-        case: A row that has a step time. [-]
-        workload: Job of the row on the constants to deviate from. [-]
-
-    Returns:
-        The run, with the layout completed. [-]
-    """
+    """The run of a measured row."""
     assert case.measured.step_s is not None
     given = (case.row.spec or {}).get("stack") or {}
     held = frozenset(given) & frozenset(CONSTANTS)
@@ -96,23 +70,12 @@ def run_of(case: Case, workload: Workload) -> Run:
 
 
 def job_of(case: Case) -> Job:
-    """The job that a measured row is evidence of.
-
-    Args:
-        case: A row. [-]
-
-    Returns:
-        Shape of the model, and the campaign where the row tells one. [text]
-    """
+    """The job that a measured row is evidence of."""
     return shape_of(case.workload.model), case.row.software.campaign or ""
 
 
 def gradient(run: Run, at: Deviation = DOCUMENTED) -> Floats:
     """Finite differences of the log step around some constants.
-
-    Args:
-        run: Run to price. [-]
-        at: The constants to move from. [-]
 
     Returns:
         d log T over d log of each factor and over each second of step overhead,
@@ -132,9 +95,6 @@ def nudged(by: dict[str, float]) -> Deviation:
 
     Args:
         by: Log of a factor, or seconds of the step overhead, by name. [1] or [s]
-
-    Returns:
-        Factors and seconds. [-]
     """
     fields = {
         name: value if name == SECONDS else float(np.exp(value))

@@ -112,14 +112,7 @@ def _add(found: Collected, case: Case) -> str:
 
 
 def contradictions(outcomes: Iterable[Outcome]) -> list[str]:
-    """Rows of one job and one layout whose steps no noise explains.
-
-    Args:
-        outcomes: Priced rows. [-]
-
-    Returns:
-        One sentence for each two rows. [text]
-    """
+    """Rows of one job and one layout whose steps no noise explains."""
 
     def same(one: Outcome) -> tuple[str, ...]:
         return (one.sweep, one.layout, one.gpu, one.stack)
@@ -158,18 +151,7 @@ class Fitted:
 
 
 def fit_pairs(found: Collected, catalog: Catalog) -> dict[Pair, Fitted]:
-    """Fit every pair of GPU and stack that has collected runs.
-
-    Args:
-        found: The runs, sorted. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        The fit of each pair, in order of name. [-]
-
-    Raises:
-        BadInputError: scipy is not installed.
-    """
+    """Fit every pair of GPU and stack that has collected runs."""
     fits = {}
     for pair in sorted({*found.runs, *found.peaks}):
         gpu, framework, stack = pair

@@ -39,12 +39,6 @@ def architecture_of(block: ModelBlock, seq_len: int) -> Architecture:
     Args:
         block: Shape as stated. [-]
         seq_len: Rows of a learned position table, if it has one. [token]
-
-    Returns:
-        The architecture.
-
-    Raises:
-        UnsupportedError: Numbers that make no model.
     """
     known = _preset_like(block)
     if known is not None:
@@ -186,9 +180,6 @@ def _latent(block: ModelBlock) -> LatentAttention:
 
 def latent_assumed(block: ModelBlock) -> bool:
     """Tell if the ranks of a model's latent attention had to be assumed.
-
-    Args:
-        block: Shape as stated. [-]
 
     Returns:
         True for latent attention without any rank.

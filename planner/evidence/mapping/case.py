@@ -31,9 +31,6 @@ class Case:
 
         Args:
             own: The user's calibration, or None. [-]
-
-        Returns:
-            The case with the calibration of the stack applied once. [-]
         """
         if self.row.spec is None:
             campaign = self.row.software.campaign or ""

@@ -33,13 +33,6 @@ def case_of(row: Row, catalog: Catalog) -> Case:
     What a row leaves open that decides memory or time is filled by the prediction,
     never by the measurement.
 
-    Args:
-        row: The measured row. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        The case.
-
     Raises:
         UnsupportedError: No catalogue entry, or no price, for something it names.
     """

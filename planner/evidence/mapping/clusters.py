@@ -39,17 +39,6 @@ def hardware_of(block: HardwareBlock, fabric: FabricWord, catalog: Catalog) -> H
     Fewer GPUs than a node are one partial node; a count that is no whole number of
     nodes is split into equal smaller ones. A scale-up domain that does not divide the
     count is used in equal segments, as schedulers place jobs on racks.
-
-    Args:
-        block: GPUs and links as stated. [-]
-        fabric: Kind of the network between nodes. [text]
-        catalog: Files of facts. [-]
-
-    Returns:
-        The cluster, and flags.
-
-    Raises:
-        UnsupportedError: The catalogue has no such GPU.
     """
     gpu = gpu_named(block.gpu, block.gpu_memory_gb, catalog, block.intra_node or "")
     known = _catalogue_node(gpu, block, catalog)

@@ -23,14 +23,7 @@ EIGHTHS = 8
 
 
 def with_unstated_filled(case: Case) -> Case:
-    """A case with its open micro-batch, interleaving and recomputation chosen.
-
-    Args:
-        case: The case with micro-batch 1, 1F1B and no recomputation where open.
-
-    Returns:
-        The case that is priced, with a flag for each choice.
-    """
+    """A case with its open micro-batch, interleaving and recomputation chosen."""
     options = _options(case)
     if len(options) > 1:
         case = _with_fastest(case, options)
@@ -144,9 +137,6 @@ def _with_recompute(case: Case) -> Case:
 
 def fits(estimate: Estimate) -> bool:
     """Tell if the worst rank's memory fits, with the allocator's cache given back.
-
-    Args:
-        estimate: The prediction. [-]
 
     Returns:
         True where allocated memory, context and communication fit.

@@ -51,17 +51,7 @@ class Software:
 def software_of(
     row: Row, rule: StackRule, hardware: Hardware, calibration: GpuCalibration
 ) -> Software:
-    """A stack with the row's own settings, and limits that refuse nothing that ran.
-
-    Args:
-        row: The measured row. [-]
-        rule: The rule that chose the row's stack. [-]
-        hardware: Cluster of the row, and its clock under a power cap. [-]
-        calibration: Calibration of the row's GPU. [-]
-
-    Returns:
-        The framework, and flags.
-    """
+    """A stack with the row's own settings, and limits that refuse nothing that ran."""
     gpu = hardware.cluster.gpu
     room = next(framework for framework in FRAMEWORKS if framework.name == rule.room)
     software = row.software
@@ -159,9 +149,6 @@ def _gathers(rule: StackRule) -> dict[str, object]:
 
 def is_wide(row: Row) -> bool:
     """Tell if a row computes in 32 bits, where no fused attention exists.
-
-    Args:
-        row: The measured row. [-]
 
     Returns:
         True for fp32 and tf32.

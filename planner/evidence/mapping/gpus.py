@@ -33,12 +33,6 @@ def gpu_named(
         memory_gb: Memory on the label, where stated. [GB]
         catalog: Files of facts. [-]
         joined_by: Link that joins the GPUs of a node, where stated. [text]
-
-    Returns:
-        Datasheet of the GPU. [-]
-
-    Raises:
-        UnsupportedError: The catalogue has no such family.
     """
     words = text.lower().replace("rtx", "rtx ")
     families = _families(catalog)
@@ -90,9 +84,6 @@ def _form(text: str, joined_by: str) -> str:
 
 def joined_by_pcie(text: str) -> bool:
     """Tell whether GPUs of a node are joined by PCIe and by nothing faster.
-
-    Args:
-        text: Words on the link, in lower case. [text]
 
     Returns:
         True for `pcie 4.0 x16, no nvlink`. [-]

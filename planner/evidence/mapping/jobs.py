@@ -34,14 +34,6 @@ _OPTIMIZERS = {
 def training_of(row: Row, layout: PartialLayout, rule: StackRule) -> TrainingSpec:
     """One optimizer step of a row.
 
-    Args:
-        row: The measured row. [-]
-        layout: Layout of the row, whose cut of the batch is complete. [-]
-        rule: The rule that chose the row's stack. [-]
-
-    Returns:
-        The training block.
-
     Raises:
         UnsupportedError: A number format or a layer without a name here, or sequences
             of which only the upper length is known.

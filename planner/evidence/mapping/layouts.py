@@ -56,15 +56,6 @@ class _Batch:
 def layout_of(row: Row, layers: int, rule: StackRule, node: int) -> Placed:
     """The layout that a row ran.
 
-    Args:
-        row: The measured row. [-]
-        layers: Layers of the row's model. [1]
-        rule: The rule that chose the row's stack. [-]
-        node: GPUs of a node, the shard group of hybrid sharding. [1]
-
-    Returns:
-        A layout with every degree and every stage, and flags.
-
     Raises:
         UnsupportedError: The batch does not divide, or stages do not add up.
     """
@@ -101,16 +92,7 @@ def layout_of(row: Row, layers: int, rule: StackRule, node: int) -> Placed:
 def interleaved(
     placed: PartialLayout, vpp: int, words: RecomputeWords
 ) -> PartialLayout:
-    """A layout with the layers evenly on another number of virtual stages.
-
-    Args:
-        placed: A layout with stages.
-        vpp: Virtual stages per rank. [1]
-        words: Recomputation in fixed words.
-
-    Returns:
-        The layout with an even split.
-    """
+    """A layout with the layers evenly on another number of virtual stages."""
     assert isinstance(placed.stages, tuple)
     pp, layers = placed.pp or 1, sum(stage.layers for stage in placed.stages)
     changed = {
@@ -122,15 +104,7 @@ def interleaved(
 
 
 def recomputing(placed: PartialLayout, words: RecomputeWords) -> PartialLayout:
-    """A layout with another recomputation.
-
-    Args:
-        placed: A layout with stages.
-        words: Recomputation in fixed words.
-
-    Returns:
-        The layout with the same layers per stage.
-    """
+    """A layout with another recomputation."""
     assert isinstance(placed.stages, tuple)
     counts = [stage.layers for stage in placed.stages]
     return placed.model_copy(

@@ -50,14 +50,6 @@ def measured_of(row: Row, model: Architecture, scale: Scale) -> Measured:
     The first stated quantity gives the time: step time, tokens per second, sequences
     per second. Then come FLOPs or utilisation under the row's own convention, then
     days of a run.
-
-    Args:
-        row: The measured row. [-]
-        model: Model of the row, whose FLOPs count. [-]
-        scale: Batch, ranks and conventions. [-]
-
-    Returns:
-        The measurement.
     """
     step, basis = _step(row, model, scale)
     memory = row.normalised.memory

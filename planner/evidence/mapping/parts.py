@@ -13,9 +13,6 @@ def hardware_block(row: Row) -> HardwareBlock:
     Only where the row states neither power nor memory of its own: what it says
     of the part always counts for more.
 
-    Args:
-        row: The measured row. [-]
-
     Returns:
         The row's block, with the power cap that its software set, or with memory,
         bandwidth and power of the custom part.

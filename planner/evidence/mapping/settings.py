@@ -71,21 +71,13 @@ class Words(BaseModel):
 
 @cache
 def words() -> Words:
-    """Read ``planner/evidence/mapping/settings.yaml``.
-
-    Returns:
-        The settings. [-]
-    """
+    """Read ``planner/evidence/mapping/settings.yaml``."""
     text = (files("planner.evidence.mapping") / "settings.yaml").read_text("utf-8")
     return Words.model_validate(parse_yaml(text))
 
 
 def attention(software: SoftwareBlock, arch: str) -> str:
     """Attention kernel that a row names.
-
-    Args:
-        software: Software of the row. [-]
-        arch: Architecture of the GPU. [text]
 
     Returns:
         The kernel, empty where the stack's kernel stays. [text]
@@ -102,9 +94,6 @@ def released(kernel: str, software: SoftwareBlock, arch: str, year: float) -> st
         software: Software of the row. [-]
         arch: Architecture of the GPU. [text]
         year: Year of the software. [year]
-
-    Returns:
-        The kernel, or the kernel that stood in for it. [text]
     """
     for release in words().releases:
         named = (release.kernel, release.arch) == (kernel, arch)
@@ -115,14 +104,7 @@ def released(kernel: str, software: SoftwareBlock, arch: str, year: float) -> st
 
 
 def profile_settings(software: SoftwareBlock) -> dict[str, object]:
-    """Fields of the profile that a row's software decides.
-
-    Args:
-        software: Software of the row. [-]
-
-    Returns:
-        Fields of the profile. [-]
-    """
+    """Fields of the profile that a row's software decides."""
     known = words()
     fp8 = software.fp8.recipe if software.fp8 else None
     said = {
@@ -139,15 +121,7 @@ def profile_settings(software: SoftwareBlock) -> dict[str, object]:
 
 
 def allocator_setting(software: SoftwareBlock, profile: Profile) -> dict[str, object]:
-    """Segments of PyTorch's allocator, where the stack simulates it.
-
-    Args:
-        software: Software of the row. [-]
-        profile: The stack's profile. [-]
-
-    Returns:
-        The row's word; PyTorch's default where it has none. [-]
-    """
+    """Segments of PyTorch's allocator, where the stack simulates it."""
     if profile.allocator == "ratio":
         return {}
     return {"allocator": software.allocator or "segments"}
@@ -175,10 +149,6 @@ def with_compiler(
 
 def recipe_settings(software: SoftwareBlock, framework: Framework) -> Recipe:
     """Recipe of a stack under a row's software.
-
-    Args:
-        software: Software of the row. [-]
-        framework: The stack. [-]
 
     Returns:
         The recipe with the row's loss, gradients, master weights, moments, formats of

@@ -74,11 +74,7 @@ class Table(_Part):
 
 @cache
 def table() -> Table:
-    """Read ``planner/evidence/mapping/frameworks.yaml``.
-
-    Returns:
-        The rules. [-]
-    """
+    """Read ``planner/evidence/mapping/frameworks.yaml``."""
     text = (files("planner.evidence.mapping") / "frameworks.yaml").read_text("utf-8")
     return Table.model_validate(parse_yaml(text))
 
@@ -89,9 +85,6 @@ def stack_rule(row: Row, arch: str) -> StackRule:
     Args:
         row: The measured row. [-]
         arch: Architecture of the row's GPU, to tell a year where no text does. [text]
-
-    Returns:
-        The rule, which names room and stack. [-]
     """
     year = year_of(row, arch)
     rule = _first(row, year)
@@ -149,10 +142,6 @@ def year_of(row: Row, arch: str) -> float:
     The version that the row states decides. Else the name of a release does. Else a
     container's tag or a year does: in the framework's text, the title, or the name of
     the table. Else the GPU generation does.
-
-    Args:
-        row: The measured row. [-]
-        arch: Architecture of the row's GPU. [text]
 
     Returns:
         Year with its fraction. [year]

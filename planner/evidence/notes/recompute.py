@@ -13,14 +13,7 @@ MODULES_KIND = "selective-modules"
 
 
 def module_kind(modules: Sequence[str]) -> RecomputeKind:
-    """Recomputation of a list of modules: the union of what each drops and runs.
-
-    Args:
-        modules: Megatron's names; those it does not have are left out. [text]
-
-    Returns:
-        The kind.
-    """
+    """Recomputation of a list of modules: the union of what each drops and runs."""
     known = rules().recompute_modules.kinds
     chosen = [known[name] for name in modules if name in known]
     return RecomputeKind(

@@ -92,10 +92,6 @@ class FinetuningRule(_Rule):
     def holds(self, stack: str, task: str | None) -> bool:
         """Tell if a run took such a recipe.
 
-        Args:
-            stack: Stack of the run. [text]
-            task: Task as the row names it. [text]
-
         Returns:
             True for fine-tuning on one of the stacks.
         """
@@ -237,10 +233,6 @@ class Rules(BaseModel):
 
 @cache
 def rules() -> Rules:
-    """Read ``planner/evidence/notes/rules.yaml``.
-
-    Returns:
-        The rules. [-]
-    """
+    """Read ``planner/evidence/notes/rules.yaml``."""
     text = (files("planner.evidence.notes") / "rules.yaml").read_text("utf-8")
     return Rules.model_validate(parse_yaml(text))

@@ -37,9 +37,6 @@ def launch(gpus: int, messages: Sequence[int]) -> tuple[CollectiveTiming, ...]:
         gpus: GPUs of this machine. [1]
         messages: Sizes to go through. [B]
 
-    Returns:
-        Times of all four collectives. [-]
-
     Raises:
         BadInputError: The processes failed; gives the last line of their errors.
     """
@@ -68,9 +65,6 @@ def command(gpus: int, out: Path, messages: Sequence[int]) -> list[str]:
         gpus: GPUs of this machine. [1]
         out: File that rank 0 writes. [-]
         messages: Sizes to go through. [B]
-
-    Returns:
-        Program and arguments. [text]
     """
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     module = ["--nproc-per-node", str(gpus), "-m", __name__]
@@ -78,23 +72,12 @@ def command(gpus: int, out: Path, messages: Sequence[int]) -> list[str]:
 
 
 def read_timings(text: str) -> tuple[CollectiveTiming, ...]:
-    """Times that rank 0 wrote.
-
-    Args:
-        text: JSON. [text]
-
-    Returns:
-        The times. [-]
-    """
+    """Times that rank 0 wrote."""
     return tuple(CollectiveTiming(**fields) for fields in json.loads(text))
 
 
 def main(arguments: Sequence[str]) -> None:
-    """One process of the group: run all collectives, rank 0 writes.
-
-    Args:
-        arguments: The file, then messages in bytes. [text]
-    """
+    """One process of the group: run all collectives, rank 0 writes."""
     out, *sizes = arguments
     torch: Any = import_module("torch")
     dist = torch.distributed
@@ -121,9 +104,6 @@ def timed(torch: Any, kind: Collective, message: int, device: str) -> Collective
         kind: Collective to time. [-]
         message: The whole tensor. [B]
         device: `cuda` or `cpu`. [-]
-
-    Returns:
-        The time; the message rounded down to equal parts. [-]
     """
     ranks = torch.distributed.get_world_size()
     part = max(message // 2 // ranks, 1)

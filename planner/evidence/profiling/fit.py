@@ -53,12 +53,6 @@ def fit_line(terms: Floats, seconds: Floats, least: Sequence[float]) -> Line:
         terms: Terms that constants multiply, shape (points, constants). [unit]
         seconds: Measured times, shape (points,). [s]
         least: Lower bounds, shape (constants,). [s per unit]
-
-    Returns:
-        The fit. [-]
-
-    Raises:
-        ValueError: Fewer points than constants.
     """
     if len(seconds) < terms.shape[1]:
         raise ValueError(f"{len(seconds)} times for {terms.shape[1]} constants")
@@ -114,15 +108,7 @@ def fit_stream(timings: Sequence[StreamTiming], bandwidth: float) -> Line:
 
 
 def waves(timing: AttentionTiming, sms: int) -> float:
-    """Blocks of query rows over the SMs.
-
-    Args:
-        timing: One attention. [-]
-        sms: SMs of the GPU. [1]
-
-    Returns:
-        Waves. [1]
-    """
+    """Blocks of query rows over the SMs."""
     return timing.heads * timing.seq_len / QUERY_BLOCK / sms
 
 
@@ -178,15 +164,6 @@ def fit_links(timings: Sequence[CollectiveTiming]) -> Links:
 
     A ring of n ranks moves chunks of S / n. The ring's time at S is the time of 8
     ranks at 8 S / n. A switch gets S from each rank, whatever n.
-
-    Args:
-        timings: All four collectives at several messages. [-]
-
-    Returns:
-        The links. [-]
-
-    Raises:
-        ValueError: A collective was not measured.
     """
     best: dict[str, float] = {}
     for t in timings:

@@ -22,12 +22,6 @@ def catalog_name(device: str, memory: float, catalog: Catalog) -> str:
         device: The driver's name, for example `NVIDIA H100 80GB HBM3`. [text]
         memory: Memory of the device. [B]
         catalog: Files of facts. [-]
-
-    Returns:
-        Name in the catalog. [-]
-
-    Raises:
-        BadInputError: None fits; says how to name it.
     """
     words = set(re.findall(r"[a-z0-9]+", device.lower()))
     found: list[tuple[int, float, str]] = []

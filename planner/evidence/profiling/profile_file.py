@@ -34,9 +34,6 @@ def profile_text(
         timings: Times measured on the machine. [-]
         origin: Origin of the times: date, driver, version of torch. [text]
         link: Link that joins the machine's GPUs, None for the GPU's own. [-]
-
-    Returns:
-        YAML that `read_calibration` takes, without the last newline. [text]
     """
     block = sections(gpu, timings, origin=origin, link=link)
     file = {"schema": SCHEMA, "gpus": {gpu.name: block}}
@@ -65,9 +62,6 @@ def sections(
         timings: Times measured on the GPU. [-]
         origin: Origin of the times. [text]
         link: Link that joins the GPUs, None for the GPU's own. [-]
-
-    Returns:
-        Section to its content, only those that were measured. [-]
     """
     block: Block = {}
     for name, products in (("gemm", timings.gemm), ("grouped_gemm", timings.grouped)):

@@ -113,12 +113,6 @@ def shapes(sizes: Sizes) -> Iterator[tuple[int, int, int]]:
 
     Column- and row-parallel linears of attention and feed-forward block, each
     forward, for its input's gradient and for its weight's.
-
-    Args:
-        sizes: Sizes to go through. [-]
-
-    Yields:
-        (M, N, K), each once. [1]
     """
     seen = set()
     for hidden, inner in sizes.widths:
@@ -134,16 +128,7 @@ def shapes(sizes: Sizes) -> Iterator[tuple[int, int, int]]:
 
 
 def measure(bench: Bench, sizes: Sizes, tell: Step) -> Timings:
-    """Run all micro-benchmarks of one GPU.
-
-    Args:
-        bench: Runs and times kernels. [-]
-        sizes: Sizes to go through. [-]
-        tell: Called with the name of the next measurement. [-]
-
-    Returns:
-        Times, without collectives; `skipped` names what did not run. [-]
-    """
+    """Run all micro-benchmarks of one GPU."""
     gemm: ByFormat = {}
     grouped: ByFormat = {}
     for dtype in bench.formats:

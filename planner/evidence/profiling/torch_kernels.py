@@ -31,9 +31,6 @@ Kernel = Callable[[int], object]
 def find_torch() -> Any:
     """PyTorch, on a machine where it sees a GPU.
 
-    Returns:
-        The module. [-]
-
     Raises:
         BadInputError: No PyTorch, or no GPU that it can use.
     """
@@ -72,12 +69,6 @@ class Device:
 def device_of(torch: Any) -> Device:
     """Describe the first GPU that PyTorch sees.
 
-    Args:
-        torch: The module. [-]
-
-    Returns:
-        The GPU. [-]
-
     Raises:
         BadInputError: The machine has GPUs of several kinds.
     """
@@ -95,11 +86,7 @@ def device_of(torch: Any) -> Device:
 
 
 def driver() -> str:
-    """Version of the GPU's driver.
-
-    Returns:
-        The version, `unknown` where no tool tells it. [text]
-    """
+    """Version of the GPU's driver."""
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
     try:
         told = subprocess.run(query, capture_output=True, text=True, check=True)  # noqa: S603

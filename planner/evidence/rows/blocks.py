@@ -64,9 +64,6 @@ class _Block(BaseModel):
     def text(self, name: str) -> str:
         """A field as lower-case text, also one that no class declares.
 
-        Args:
-            name: Name of the field. [text]
-
         Returns:
             Text of the field, empty where the field is absent. [text]
         """

@@ -15,13 +15,6 @@ ALIKE = 0.8
 def unread_keys(fields: Mapping[str, Any], model: type[BaseModel]) -> list[str]:
     """Keys of a row that no block has, which are kept all the same.
 
-    Args:
-        fields: Fields of a row. [-]
-        model: Type of a row. [-]
-
-    Returns:
-        Dotted keys. [text]
-
     Raises:
         BadInputError: A key is misspelt or no text, or a block holds no fields.
     """

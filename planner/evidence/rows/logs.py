@@ -73,9 +73,6 @@ def read_log(path: Path) -> Log:
         path: Text that Megatron-LM, torchtitan, DeepSpeed or the Trainer of
             Hugging Face wrote to its terminal. [-]
 
-    Returns:
-        Medians of time and speed, largest memory. [-]
-
     Raises:
         BadInputError: Unreadable, or no line of any of these frameworks.
     """
@@ -112,9 +109,6 @@ def _refuse_unreal(log: Log, path: Path) -> None:
 
 def parse_log(text: str) -> Log | None:
     """Read the text of a training log in the first dialect that it has lines of.
-
-    Args:
-        text: The log; colours of a terminal are ignored. [text]
 
     Returns:
         Medians of time and speed, largest memory; None without a reading. [-]

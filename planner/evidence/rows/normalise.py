@@ -88,12 +88,6 @@ _ORDINALS = {"second": 2, "third": 3, "fourth": 4}
 def normalised(row: Fields) -> dict[str, Any]:
     """Fixed words of a row: those it gives, then those its text implies.
 
-    Args:
-        row: Raw fields of the row. [-]
-
-    Returns:
-        Fields of a Normalised block. [-]
-
     Raises:
         BadInputError: The unit or the counter of its memory cannot be read.
     """

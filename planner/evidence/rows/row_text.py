@@ -23,9 +23,6 @@ def items_of(text: str, file: str) -> Items:
     Args:
         text: YAML, a list of rows. [text]
         file: Path of the file, for messages. [path]
-
-    Yields:
-        Content of an item, or the complaint about the item.
     """
     try:
         content = _parsed(text, file)

@@ -128,9 +128,6 @@ def read_rows(paths: Iterable[Path]) -> Reading:
     Args:
         paths: Files or folders. [path]
 
-    Returns:
-        Rows, and rows that could not be read.
-
     Raises:
         BadInputError: A path does not exist, or a folder holds no YAML file.
     """

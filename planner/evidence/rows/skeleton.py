@@ -41,15 +41,7 @@ _PLAIN: dict[str, tuple[str, str]] = {
 
 
 def skeleton_text(log: Log, name: str) -> str:
-    """A row in the format of measured rows, its unknown fields null.
-
-    Args:
-        log: Readings of the log. [-]
-        name: The log's name, which becomes the row's. [text]
-
-    Returns:
-        YAML, a list of one row, with a comment that says what to do. [text]
-    """
+    """A row in the format of measured rows, its unknown fields null."""
     head = (
         f"From {log.readings} readings of a log of {log.framework}.",
         "State what is null, then: planner validate FILE",
@@ -58,15 +50,7 @@ def skeleton_text(log: Log, name: str) -> str:
 
 
 def skeleton(log: Log, name: str) -> Block:
-    """The fields of a row.
-
-    Args:
-        log: Readings of the log. [-]
-        name: The log's name, which becomes the row's. [text]
-
-    Returns:
-        Blocks of a row; what the log leaves open is None. [-]
-    """
+    """The fields of a row."""
     blocks: dict[str, Block] = {b: dict.fromkeys(asked) for b, asked in _ASKED.items()}
     blocks["job"]["framework"] = log.framework
     for argument, (block, key) in _PLAIN.items():
@@ -86,14 +70,7 @@ def skeleton(log: Log, name: str) -> Block:
 
 
 def measured_block(log: Log) -> Block:
-    """Measured quantities of a log, in the units of a row.
-
-    Args:
-        log: Readings of a log. [-]
-
-    Returns:
-        Fields of the block, those that the log has. [-]
-    """
+    """Measured quantities of a log, in the units of a row."""
     known: Block = {
         "step_time_s": log.step_s,
         "tokens_per_s_per_gpu": log.tokens_per_s_per_gpu,

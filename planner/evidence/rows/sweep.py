@@ -10,12 +10,6 @@ def sweep_of(row: Row) -> str:
 
     Rows of one key are of one campaign: one state of one cluster. A row that names
     none is of the release that the row states.
-
-    Args:
-        row: The measured row. [-]
-
-    Returns:
-        Source, model, cluster, job, campaign and software. [text]
     """
     model, hard, job = row.model, row.hardware, row.job
     shape = (model.layers, model.hidden, model.heads, model.vocab)

@@ -23,12 +23,5 @@ def _lists() -> _Harmless:
 
 
 def harmless(program: str) -> frozenset[str]:
-    """Arguments of a program that change no layout, time or memory.
-
-    Args:
-        program: trainer, trl, llamafactory or axolotl. [text]
-
-    Returns:
-        Names. [text]
-    """
+    """Arguments of a program that change no layout, time or memory."""
     return _lists().arguments[program]

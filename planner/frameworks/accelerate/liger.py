@@ -18,9 +18,6 @@ LIGER_STACK = "hf-liger"
 def liger(training: Mapping[str, Any]) -> frozenset[str]:
     """Kernels that use_liger_kernel and liger_kernel_config ask for.
 
-    Args:
-        training: Arguments of Trainer by name. [-]
-
     Returns:
         Names of kernels; empty without any. [text]
 

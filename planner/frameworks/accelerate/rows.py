@@ -15,9 +15,6 @@ FLASH = "flash_attention_2"
 def of_trl(training: TrainingSpec) -> dict[str, Any]:
     """Arguments of SFTTrainer that fill rows.
 
-    Args:
-        training: The job's training block. [-]
-
     Returns:
         Values by argument; texts cut into whole rows where the job states nothing. [-]
 
@@ -51,9 +48,6 @@ def first_steps(training: TrainingSpec, *usual: str) -> tuple[str, ...]:
     Args:
         training: The job's training block. [-]
         usual: The words where the job does not say how rows are filled. [text]
-
-    Returns:
-        Words of a README. [text]
     """
     if not states_rows(training):
         return usual
@@ -61,14 +55,7 @@ def first_steps(training: TrainingSpec, *usual: str) -> tuple[str, ...]:
 
 
 def apart_by_flash(asked: Asked) -> Iterator[Lack]:
-    """Packed texts that another attention than FlashAttention does not keep apart.
-
-    Args:
-        asked: The job. [-]
-
-    Yields:
-        One record where the job asks for packed texts without it.
-    """
+    """Packed texts that another attention than FlashAttention does not keep apart."""
     if attention(asked, "accelerate") != FLASH:
         what = f"texts of one row are kept apart by {FLASH} alone"
         ways = ("longest", "max", f"stack.attention {FLASH}")

@@ -26,14 +26,7 @@ OVER_SHARDS = {"adamw-8bit": "adamw_torch_8bit"}
 
 
 def stack(asked: Asked) -> str:
-    """Name of a job's stack; accelerate's first stack for another framework's job.
-
-    Args:
-        asked: The job. [-]
-
-    Returns:
-        Name of a stack. [text]
-    """
+    """Name of a job's stack; accelerate's first stack for another framework's job."""
     return str(asked.stack.get("name", "")) if _own(asked) else STACKS[0]
 
 
@@ -42,16 +35,7 @@ def _own(asked: Asked) -> bool:
 
 
 def option(asked: Asked, name: str, default: str) -> str:
-    """Word of a setting in the job's stack block.
-
-    Args:
-        asked: The job. [-]
-        name: Name of the setting. [text]
-        default: Word where the job does not name the setting. [text]
-
-    Returns:
-        The word. [text]
-    """
+    """Word of a setting in the job's stack block."""
     return str(asked.words.get(name, default)) if _own(asked) else default
 
 

@@ -13,11 +13,6 @@ NO = frozenset({"false", "0", "no", "off", "f", "n", "none", ""})
 def true(its: Mapping[str, Any], name: str, *, absent: object = None) -> bool:
     """Tell if a switch is on.
 
-    Args:
-        its: Settings by name. [-]
-        name: Name of the switch. [text]
-        absent: Value where it is not given, or null. [-]
-
     Returns:
         True where the switch is on; False where it is off or left to others (`auto`).
 

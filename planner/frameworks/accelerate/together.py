@@ -17,16 +17,7 @@ def on(given: Mapping[str, Any], name: str) -> bool:
 def refuse_together(
     given: Mapping[str, Any], pairs: Iterable[tuple[str, str]], file: str
 ) -> None:
-    """Refuse two settings of which a run takes one.
-
-    Args:
-        given: Settings by name. [-]
-        pairs: Names that go not together. [text]
-        file: File of the settings. [text]
-
-    Raises:
-        BadInputError: Both of a pair are on.
-    """
+    """Refuse two settings of which a run takes one."""
     for name, other in pairs:
         if on(given, name) and on(given, other):
             what = f"goes not with {other}"
@@ -36,17 +27,6 @@ def refuse_together(
 def wrong(
     given: Mapping[str, Any], name: str, what: str, allowed: str, file: str
 ) -> BadInputError:
-    """Complaint about a setting.
-
-    Args:
-        given: Settings by name. [-]
-        name: Name of the setting. [text]
-        what: What is wrong with it. [text]
-        allowed: What settles it. [text]
-        file: File of the setting. [text]
-
-    Returns:
-        The complaint. [-]
-    """
+    """Complaint about a setting."""
     value = given.get(name)
     return BadInputError(what, file=file, field=name, value=value, allowed=allowed)

@@ -16,10 +16,6 @@ RATIO = "loraplus_lr_ratio"
 def written(lora: LoraSpec, prefix: str = "") -> dict[str, Any]:
     """Variants that a job asks for, as PEFT names them.
 
-    Args:
-        lora: The adapters. [-]
-        prefix: What a program writes before PEFT's name. [text]
-
     Returns:
         True by name; empty for plain adapters. [-]
     """
@@ -31,9 +27,6 @@ def written(lora: LoraSpec, prefix: str = "") -> dict[str, Any]:
 def rates(lora: LoraSpec) -> dict[str, Any]:
     """Ratio of learning rates that a job asks for, of axolotl and LLaMA-Factory.
 
-    Args:
-        lora: The adapters. [-]
-
     Returns:
         The ratio by its key; empty without one. [1]
     """
@@ -41,28 +34,13 @@ def rates(lora: LoraSpec) -> dict[str, Any]:
 
 
 def asked_for(given: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Variants and ratio that a file gives.
-
-    Args:
-        given: Values by key of the file. [-]
-        prefix: What a program writes before PEFT's name. [text]
-
-    Returns:
-        What is given, under PEFT's names. [-]
-    """
+    """Variants and ratio that a file gives."""
     found = {w: given[f"{prefix}{w}"] for w in WORDS if given.get(f"{prefix}{w}")}
     return found | ({RATIO: given[RATIO]} if given.get(RATIO) is not None else {})
 
 
 def one_rate(asked: Asked) -> Iterator[Lack]:
-    """LoRA+, which PEFT leaves to the optimizer that a trainer is given.
-
-    Args:
-        asked: The job. [-]
-
-    Yields:
-        A record where factors are to learn at rates of their own.
-    """
+    """LoRA+, which PEFT leaves to the optimizer that a trainer is given."""
     ratio = asked.training.lora.loraplus_lr_ratio
     if ratio:
         yield Lack(
@@ -74,15 +52,7 @@ def one_rate(asked: Asked) -> Iterator[Lack]:
 
 
 def by_trainer(asked: Asked, *, deepspeed: bool) -> Iterator[Lack]:
-    """LoRA+ where DeepSpeed makes the optimizer, in place of the trainer.
-
-    Args:
-        asked: The job. [-]
-        deepspeed: True under DeepSpeed's plugin. [-]
-
-    Yields:
-        A record of layouts whose optimizer is on the host.
-    """
+    """LoRA+ where DeepSpeed makes the optimizer, in place of the trainer."""
     ratio = asked.training.lora.loraplus_lr_ratio
     if ratio and deepspeed:
         yield Lack(

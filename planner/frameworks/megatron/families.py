@@ -56,13 +56,5 @@ def activations() -> Mapping[str, Activation]:
 
 
 def activation_of(family: Family, model: Mapping[str, object]) -> str:
-    """Activation that a model's fields name, else the activation of the family.
-
-    Args:
-        family: The model's family. [-]
-        model: Hugging Face fields. [-]
-
-    Returns:
-        Hugging Face name of the activation. [text]
-    """
+    """Activation that a model's fields name, else the activation of the family."""
     return str(model.get("hidden_act") or family.activation)

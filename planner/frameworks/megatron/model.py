@@ -11,14 +11,7 @@ from planner.specs.frameworks.lacks import Lack
 
 
 def model_lacks(asked: Asked) -> Iterator[Lack]:
-    """Features of a model that Megatron-Core's GPTModel has no arguments for.
-
-    Args:
-        asked: The job. [-]
-
-    Yields:
-        One record per feature.
-    """
+    """Features of a model that Megatron-Core's GPTModel has no arguments for."""
     family = families().get(asked.model.family)
     if family is None:
         known = "the families " + ", ".join(families())
@@ -79,14 +72,7 @@ def _cap(kind: LayerKind) -> float | None:
 
 
 def dense_of(model: Architecture) -> Mlp:
-    """Dense MLP of a model; the MLP of one expert where all layers have experts.
-
-    Args:
-        model: The model. [-]
-
-    Returns:
-        The MLP. [-]
-    """
+    """Dense MLP of a model; the MLP of one expert where all layers have experts."""
     for kind in model.kinds:
         if isinstance(kind.ffn, Mlp):
             return kind.ffn

@@ -19,12 +19,6 @@ YARN = {"original_max_position_embeddings": 4096, "beta_fast": 32, "beta_slow": 
 def rotary_lacks(asked: Asked) -> Iterator[str]:
     """Features of a model's rotary positions that Megatron has no options for.
 
-    Args:
-        asked: The job. [-]
-
-    Yields:
-        Half a sentence per feature.
-
     References:
         Megatron-LM core_v0.16.1 megatron/core/models/common/embeddings/
         rotary_pos_embedding.py, apply_llama3_scaling; transformer_config.py,

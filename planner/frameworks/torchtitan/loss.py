@@ -28,9 +28,6 @@ def usual_loss(*, mtp_layers: int, tokens: int, compiles: bool = True) -> str:
         mtp_layers: Prediction layers of the model. [1]
         tokens: Length of a sequence. [token]
         compiles: True where torch.compile is on. [-]
-
-    Returns:
-        A word of the setting `loss`. [text]
     """
     if _in_chunks(mtp_layers, tokens):
         return CHUNKED
@@ -61,9 +58,6 @@ def filled(
 
 def loss_of(asked: Asked) -> str:
     """Loss to write, so that the run has the priced loss.
-
-    Args:
-        asked: The job; the words of another framework's job are not read. [-]
 
     Returns:
         A word of the setting `loss`: the job's own, else the default. Where a stack

@@ -20,14 +20,7 @@ _KEYS_AND_VALUES = 2
 
 
 def model_lacks(asked: Asked) -> Iterator[Lack]:
-    """Features of a model that no torchtitan model has.
-
-    Args:
-        asked: The job. [-]
-
-    Yields:
-        One record per feature.
-    """
+    """Features of a model that no torchtitan model has."""
     name = asked.model.family
     if name not in families():
         known = "the families " + ", ".join(families())
@@ -101,14 +94,7 @@ def _field_lacks(asked: Asked) -> Iterator[str]:
 
 
 def module_of(model: Architecture) -> Builder:
-    """Module of torchtitan whose blocks a model has.
-
-    Args:
-        model: The model. [-]
-
-    Returns:
-        Name of the module; Qwen 3's where heads have a width of their own. [text]
-    """
+    """Module of torchtitan whose blocks a model has."""
     builder = families()[model.family].builder
     block = model.kinds[0].attention
     wide = isinstance(block, Attention) and block.heads * block.head_dim != block.hidden

@@ -48,16 +48,6 @@ def model_named(reference: str, family: str | None = None) -> Named:
 
     A preset wins over a file, a file over the hub. A tuned model of the hub, as
     `-Instruct`, has the blocks of its base, which may be a preset.
-
-    Args:
-        reference: Preset, hub id, config.json or its folder. [text]
-        family: Family whose blocks stand in for the model's own, if any. [text]
-
-    Returns:
-        The model. [-]
-
-    Raises:
-        BadInputError: None of them; names the nearest.
     """
     try:
         if family is not None:
@@ -87,9 +77,6 @@ def _told(error: ModelConfigError | OSError, reference: str) -> str:
 
 def known_model(reference: str) -> Named | None:
     """Look a model up among the presets alone, without a file or a network.
-
-    Args:
-        reference: Preset or hub id. [text]
 
     Returns:
         The model; None where no preset has these blocks. [-]

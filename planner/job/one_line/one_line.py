@@ -47,14 +47,7 @@ class OneLine:
     assumed: Mapping[str, str]
 
     def told(self, assignments: Sequence[str] = ()) -> tuple[str, ...]:
-        """Words for the assumptions that hold.
-
-        Args:
-            assignments: `a.b.c=value` each, which replace assumptions. [text]
-
-        Returns:
-            Words for each. [text]
-        """
+        """Words for the assumptions that hold."""
         given = [assignment.partition("=")[0].strip() for assignment in assignments]
         return tuple(
             words
@@ -91,9 +84,6 @@ def job_of(
         network: Network between nodes, as `25 GbE`. [text]
         purpose: Name of a task; None for the first that such a job is of. [text]
         family: Family whose blocks stand in for the model's own, if any. [text]
-
-    Returns:
-        The job. [-]
 
     Raises:
         BadInputError: Model, GPUs, network or tokens are unknown.
@@ -138,9 +128,6 @@ def fleet_of(on: str, network: str | None, catalog: Catalog) -> Fleet:
         on: Count of GPUs in any spelling, or the name or file of a cluster. [text]
         network: Network between nodes; None for the usual one. [text]
         catalog: Files of facts. [-]
-
-    Returns:
-        The cluster. [-]
 
     Raises:
         BadInputError: GPUs or network are unknown; shows how a count is written.

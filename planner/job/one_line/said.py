@@ -32,9 +32,6 @@ def read_tokens(text: str) -> float | str:
 
     Returns:
         Tokens, or `compute-optimal`. [token]
-
-    Raises:
-        BadInputError: The text is neither.
     """
     if text.strip().lower() == COMPUTE_OPTIMAL:
         return COMPUTE_OPTIMAL
@@ -71,9 +68,6 @@ def token_count(text: str, option: str, more: str = "") -> float:
 def read_length(given: int | str) -> int:
     """Tokens of a sequence as people write them: 8k is 8,192.
 
-    Args:
-        given: A whole number, maybe with k or M of 1,024. [text]
-
     Returns:
         Tokens of a sequence. [token]
 
@@ -94,9 +88,6 @@ def read_length(given: int | str) -> int:
 def read_batch(given: int | str) -> int:
     """Sequences of a step.
 
-    Args:
-        given: A whole number. [text]
-
     Returns:
         Sequences of a step. [sequence]
 
@@ -116,32 +107,12 @@ def read_batch(given: int | str) -> int:
 
 
 def read_method(given: str) -> Method:
-    """A method of training in any case.
-
-    Args:
-        given: Name of the method. [text]
-
-    Returns:
-        The method. [text]
-
-    Raises:
-        BadInputError: There is no such method.
-    """
+    """A method of training in any case."""
     return cast("Method", _one_of("--method", given, get_args(Method)))
 
 
 def read_framework(given: str) -> str:
-    """A framework in any case.
-
-    Args:
-        given: Name of the framework, or `any`. [text]
-
-    Returns:
-        Name of the framework, or `any`. [text]
-
-    Raises:
-        BadInputError: There is no such framework.
-    """
+    """A framework in any case."""
     known = [*(each.name for each in FRAMEWORKS), "any"]
     return _one_of("--framework", given, known)
 

@@ -106,9 +106,6 @@ def task_of(
         gpus: GPUs of the job. [1]
         tokens: Tokens of the run, 0 where the user does not say. [token]
         purpose: Name of the task, where it is known. [text]
-
-    Returns:
-        The task. [-]
     """
     if purpose is not None:
         return task_named(purpose)
@@ -116,12 +113,5 @@ def task_of(
 
 
 def task_named(name: str) -> Task:
-    """A task by its name.
-
-    Args:
-        name: Name in `tasks.yaml`. [text]
-
-    Returns:
-        The task. [-]
-    """
+    """A task by its name."""
     return next(task for task in tasks() if task.name == name)

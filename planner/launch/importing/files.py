@@ -30,12 +30,6 @@ LARGEST = 1 << 20
 def texts_of(paths: Sequence[Path]) -> Files:
     """Read files; of a folder those that can hold settings.
 
-    Args:
-        paths: Files, or folders of them. [-]
-
-    Returns:
-        Text by name. [text]
-
     Raises:
         BadInputError: A file is missing, cannot be read, or repeats a key.
     """
@@ -68,9 +62,6 @@ def _inside(folder: Path) -> list[Path]:
 def may_be(file: Path) -> bool:
     """Tell if a file can hold settings: small, and no file of planner without any.
 
-    Args:
-        file: The file. [-]
-
     Returns:
         True where it can. [-]
     """
@@ -94,10 +85,6 @@ def _refuse_twins(file: Path, text: str) -> None:
 def near(text: str, paths: Sequence[Path]) -> Path | None:
     """A file by a path that starts from a given file's folder, or from one above.
 
-    Args:
-        text: Path as a setting has it. [text]
-        paths: Files and folders that were given. [-]
-
     Returns:
         The file; None where none is there. [-]
     """
@@ -109,16 +96,7 @@ def near(text: str, paths: Sequence[Path]) -> Path | None:
 
 
 def filled(variables: Mapping[str, str], name: str, text: str) -> str:
-    """Set variables within the text of settings; a script's are its environment.
-
-    Args:
-        variables: Values by variable. [text]
-        name: Name of the file. [text]
-        text: Text of the file. [text]
-
-    Returns:
-        The text. [text]
-    """
+    """Set variables within the text of settings; a script's are its environment."""
     if name.rpartition(".")[2] not in DATA:
         return text
 

@@ -42,17 +42,7 @@ class UserOverrides:
 
 
 def cluster_of(given: str | dict[str, Any]) -> Cluster:
-    """Cluster by name, by file or in place.
-
-    Args:
-        given: The cluster as a spec has it. [-]
-
-    Returns:
-        The cluster. [-]
-
-    Raises:
-        BadInputError: There is no such cluster, or a field is wrong.
-    """
+    """Cluster by name, by file or in place."""
     try:
         return cluster_named(given, Path(), SHIPPED)
     except ValueError as error:
@@ -63,10 +53,6 @@ def fleet_told(
     reading: Reading, told: UserOverrides
 ) -> str | Mapping[str, object] | None:
     """Hardware that the user names, cut to the ranks that the run starts.
-
-    Args:
-        reading: Settings that the files give. [-]
-        told: Answers of the user. [-]
 
     Returns:
         Name or fields of a cluster; None where the user names none. [-]

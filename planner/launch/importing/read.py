@@ -50,9 +50,6 @@ def read_launch(
         name: Target of the files; None to recognise the target. [text]
         variables: Variables of the environment that scripts run in. [text]
 
-    Returns:
-        Settings that the files give. [-]
-
     Raises:
         BadInputError: A file cannot be read, or no target fits the files.
     """
@@ -120,9 +117,6 @@ def read_texts(
         name: Target of the files; None to recognise the target. [text]
         where: Name of the files in messages. [text]
         variables: Variables of the environment that scripts run in. [text]
-
-    Returns:
-        Settings that the files give. [-]
 
     Raises:
         BadInputError: No target fits the files, or several targets do; or scripts can

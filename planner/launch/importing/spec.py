@@ -24,10 +24,6 @@ from planner.specs.reading.read import assigned
 def settled(reading: Reading, told: UserOverrides) -> Reading:
     """Reading with all settings understood, or set aside by the user.
 
-    Args:
-        reading: Settings that the files give. [-]
-        told: Answers of the user. [-]
-
     Returns:
         The reading; its unknown settings are those that the user set aside. [-]
 
@@ -63,14 +59,6 @@ def import_spec(
     reading: Reading, told: UserOverrides, assignments: Sequence[str]
 ) -> dict[str, object]:
     """Build the spec from the files, the user's answers and assignments.
-
-    Args:
-        reading: Settings that the files give. [-]
-        told: Answers of the user. [-]
-        assignments: `a.b.c=value` each. [text]
-
-    Returns:
-        Fields of a JobSpec that was checked, in the order of writing. [-]
 
     Raises:
         BadInputError: Settings that a spec needs are missing (names all of them), or a

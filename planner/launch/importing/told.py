@@ -8,15 +8,7 @@ from planner.specs.reading.escape import comment, yaml_text
 
 
 def spec_text(fields: Mapping[str, object], reading: Reading) -> str:
-    """Write the spec as YAML, headed by the settings that were not understood.
-
-    Args:
-        fields: Fields of a JobSpec. [-]
-        reading: Settings that the files give. [-]
-
-    Returns:
-        YAML with comments. [text]
-    """
+    """Write the spec as YAML, headed by the settings that were not understood."""
     head = [f"Read from {reading.target} files by `planner import`."]
     for title, words in (
         ("Set aside by --ignore", tuple(map(str, reading.unknown))),
@@ -38,16 +30,7 @@ def _worked_out(reading: Reading, fields: Mapping[str, Any]) -> list[str]:
 
 
 def report(reading: Reading, fields: Mapping[str, object], out: str) -> str:
-    """Report on the settings that were understood, and on those that were not.
-
-    Args:
-        reading: Settings that the files give. [-]
-        fields: Fields of the spec. [-]
-        out: File that holds the spec. [text]
-
-    Returns:
-        Lines of the report. [text]
-    """
+    """Report on the settings that were understood, and on those that were not."""
     layout = fields.get("layout")
     shown = layout if isinstance(layout, dict) else {}
     degrees = [f"{k}={v}" for k, v in shown.items() if isinstance(v, int | str)]

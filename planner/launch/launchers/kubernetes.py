@@ -38,13 +38,6 @@ def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
 
     A plan on pools is a JobSet alone, with a job of pods for each pool: all nodes of a
     TrainJob are alike.
-
-    Args:
-        brief: The plan. [-]
-        program: Program that the nodes run. [-]
-
-    Returns:
-        The objects. [-]
     """
     scripts = ("launch.sh", "check.sh", *(f.name for f in placement_files(brief)))
     names = [*(file.name for file in program.files), *scripts]
@@ -199,14 +192,7 @@ def _mounted(brief: Brief, names: Sequence[str]) -> dict[str, Any]:
 
 
 def start(brief: Brief) -> str:
-    """Command that creates the job.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        A shell line. [text]
-    """
+    """Command that creates the job."""
     if brief.layout.pools:
         return f"kubectl apply -f {JOB_SET}"
     return f"kubectl apply -f {TRAIN_JOB}    # or {JOB_SET} without Kubeflow Trainer"

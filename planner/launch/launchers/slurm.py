@@ -24,13 +24,6 @@ def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
     Ranks follow the node list, which Slurm's topology plugin sorts by switch.
     Neighbours in rank are thus neighbours in the network. ``--switches`` asks for as
     few leaf units as the nodes fill; a file of host names overrides the order.
-
-    Args:
-        brief: The plan. [-]
-        program: Program that the nodes run. [-]
-
-    Returns:
-        The script. [-]
     """
     del program
     text = render(
@@ -76,9 +69,6 @@ def _clock(seconds: int) -> str:
 def leaf_units(its: Nodes) -> int:
     """Fewest units of the innermost tier that hold nodes of one pool.
 
-    Args:
-        its: The nodes. [-]
-
     Returns:
         Units; 0 where the cluster has no tier, or one unit holds one node. [1]
     """
@@ -89,14 +79,7 @@ def leaf_units(its: Nodes) -> int:
 
 
 def start(brief: Brief) -> str:
-    """Command that submits the job.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        A shell line. [text]
-    """
+    """Command that submits the job."""
     del brief
     return f"sbatch {SCRIPT}"
 

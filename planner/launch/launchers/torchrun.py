@@ -9,15 +9,7 @@ SCRIPT = "run.sh"
 
 
 def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
-    """Write a script that starts launch.sh on every host of a file.
-
-    Args:
-        brief: The plan. [-]
-        program: Program that the nodes run. [-]
-
-    Returns:
-        The script; none for one node, which launch.sh starts by itself. [-]
-    """
+    """Write a script that starts launch.sh on every host of a file."""
     del program
     if brief.nodes == 1:
         return ()
@@ -26,14 +18,7 @@ def write(brief: Brief, program: Program) -> tuple[LaunchFile, ...]:
 
 
 def start(brief: Brief) -> str:
-    """Command that starts the run.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        A shell line. [text]
-    """
+    """Command that starts the run."""
     if brief.nodes == 1:
         return "./launch.sh"
     if brief.layout.pools:

@@ -14,9 +14,6 @@ from planner.launch.shell.settings import settings_of
 def settings_of_files(files: Mapping[str, str]) -> dict[str, Any]:
     """Every setting of the files of a run; options of the command win.
 
-    Args:
-        files: Text by name. [text]
-
     Returns:
         Values by name, with dots where blocks hold it; those of a model's config.json
         are left out. [-]

@@ -105,24 +105,12 @@ def table() -> Table:
 
 
 def tool_of(target: str) -> Tool:
-    """Tool whose words say the method of a target's files.
-
-    Args:
-        target: Name of the target. [text]
-
-    Returns:
-        The tool. [-]
-    """
+    """Tool whose words say the method of a target's files."""
     return next(tool for tool in table().tools if target in tool.targets)
 
 
 def in_sequences(reading: Reading, files: Mapping[str, str], tool: Tool) -> Reading:
     """Count sequences in a reading of files that count pairs.
-
-    Args:
-        reading: Settings, of a batch of pairs. [-]
-        files: Text by name. [text]
-        tool: The tool. [-]
 
     Returns:
         Settings of a batch of twice as many sequences, with the reference: the base of
@@ -147,9 +135,6 @@ def in_sequences(reading: Reading, files: Mapping[str, str], tool: Tool) -> Read
 def refuse_commands(files: Mapping[str, str]) -> None:
     """Refuse a command that trains by a method which is not planned.
 
-    Args:
-        files: Text by name. [text]
-
     Raises:
         BadInputError: A tool's command says such a method.
     """
@@ -161,18 +146,7 @@ def refuse_commands(files: Mapping[str, str]) -> None:
 
 
 def method_of(files: Mapping[str, str], tool: Tool) -> Method:
-    """Method that a tool's run trains with.
-
-    Args:
-        files: Text by name. [text]
-        tool: The tool. [-]
-
-    Returns:
-        The method. [-]
-
-    Raises:
-        BadInputError: The method is not planned, or no file says which it is.
-    """
+    """Method that a tool's run trains with."""
     launch = launch_of(files)
     given = settings_of_files(files)
     words = [*_commands(tool, launch.words), *_settings(tool, given, launch.file)]

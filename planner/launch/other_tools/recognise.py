@@ -46,9 +46,6 @@ def tools() -> tuple[Tool, ...]:
 def refuse_others(texts: Mapping[str, str]) -> None:
     """Refuse files of a tool that is known and not read.
 
-    Args:
-        texts: Text by name of file. [text]
-
     Raises:
         BadInputError: A file has a mark of such a tool, outside of comments.
     """

@@ -80,14 +80,7 @@ _UTILITIES = frozenset(
 
 
 def certainty(command: Command) -> int:
-    """Degree to which a command is a training run, from `NONE` to `SURE`.
-
-    Args:
-        command: The command. [-]
-
-    Returns:
-        The degree. [1]
-    """
+    """Degree to which a command is a training run, from `NONE` to `SURE`."""
     words = command.words
     name = words[0].rpartition("/")[2]
     if name in STARTERS:

@@ -128,12 +128,6 @@ def is_script(name: str, text: str) -> bool:
 def launch_of(files: Mapping[str, str]) -> Launch:
     """The command that starts a run.
 
-    Args:
-        files: Text by name. [text]
-
-    Returns:
-        The command; one without words where no file starts a run. [-]
-
     Raises:
         BadInputError: Several commands could be the run, or a condition that no file
             settles decides its words.
@@ -148,10 +142,6 @@ def alternatives(
     files: Mapping[str, str], given: Mapping[str, str]
 ) -> list[Alternative]:
     """Runs that the files can mean: one, unless conditions or commands leave it open.
-
-    Args:
-        files: Text by name. [text]
-        given: Variables of the environment that the scripts run in. [text]
 
     Returns:
         Runs with different words or files; none where no script starts a run. [-]
@@ -369,15 +359,7 @@ def _listed(world: _World, files: Mapping[str, str]) -> Iterator[Alternative]:
 
 
 def refuse_alternatives(one: Alternative, other: Alternative) -> None:
-    """Refuse files that can be meant in two ways, and name what decides.
-
-    Args:
-        one: A way. [-]
-        other: Another way. [-]
-
-    Raises:
-        BadInputError: Always.
-    """
+    """Refuse files that can be meant in two ways, and name what decides."""
     differ = [d for d, yes in one.answers.items() if other.answers.get(d, yes) != yes]
     if not differ:
         places = sorted({f"{a.launch.file}:{a.launch.line}" for a in (one, other)})

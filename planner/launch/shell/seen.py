@@ -28,10 +28,6 @@ _BY_DEEPSPEED = re.compile(
 def visible_of(environment: Mapping[str, str], place: str) -> int | None:
     """GPUs of a node that CUDA shows to a command.
 
-    Args:
-        environment: Variables of the command. [text]
-        place: File and line of the command. [text]
-
     Returns:
         The GPUs; None where the variable is not set. [1]
 
@@ -55,10 +51,6 @@ def starts_each(words: Sequence[str]) -> bool:
 
 def included(words: Sequence[str], place: str) -> Mapping[str, int]:
     """Ranks and nodes that DeepSpeed's launcher is told by `--include`.
-
-    Args:
-        words: Words of the command. [text]
-        place: File and line of the command. [text]
 
     Returns:
         Counts by kind; empty without the option. [1]
@@ -106,9 +98,6 @@ def check_seen(counts: Mapping[str, int], visible: int | None, place: str) -> No
         counts: Counts of the command that starts ranks. [1]
         visible: GPUs of a node that it sees; None where nothing hides any. [1]
         place: File and line of the command. [text]
-
-    Raises:
-        BadInputError: The ranks are more.
     """
     nodes = counts.get("nodes") or counts.get("machines") or 1
     each = counts.get("ranks_per_node") or -(-counts.get("ranks", 0) // nodes)

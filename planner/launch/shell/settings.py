@@ -14,9 +14,6 @@ _ASSIGNED = re.compile(r"\+{0,2}([A-Za-z_][\w.\-]*)=(.*)", re.DOTALL)
 def settings_of(words: Sequence[str]) -> dict[str, Any]:
     """Settings that words give: `--name value`, `--name=value` and `name=value`.
 
-    Args:
-        words: Words of a command. [text]
-
     Returns:
         Values by name, with underscores for dashes; an option without a value is true,
         and the last of several options counts. [-]
@@ -47,14 +44,7 @@ def _value(values: Sequence[str]) -> Any:
 
 
 def scalar(text: str) -> Any:
-    """Read a word of a command line as YAML; a word that is no YAML stays text.
-
-    Args:
-        text: The word. [text]
-
-    Returns:
-        The value. [-]
-    """
+    """Read a word of a command line as YAML; a word that is no YAML stays text."""
     try:
         return parse_yaml(text)
     except (yaml.YAMLError, ValueError):

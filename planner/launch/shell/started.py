@@ -33,14 +33,6 @@ def started(
 ) -> Started:
     """Part the command that starts a run at its program.
 
-    Args:
-        files: Text by name. [text]
-        program: The word of the program. [-]
-        read: Settings that may not be left open. [text]
-
-    Returns:
-        The launcher's words and the program's settings. [-]
-
     Raises:
         BadInputError: A setting of *read* is a variable that no file sets.
     """
@@ -64,15 +56,7 @@ def started(
 
 
 def changed(own: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a file with those of the command, which win.
-
-    Args:
-        own: Content of the file. [-]
-        given: Values by name, with dots where blocks hold it. [-]
-
-    Returns:
-        Settings. [-]
-    """
+    """Settings of a file with those of the command, which win."""
     its = dict(own)
     for name, value in given.items():
         first, dot, rest = name.partition(".")

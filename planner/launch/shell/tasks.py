@@ -41,9 +41,6 @@ def counted(words: Sequence[str], *, starter: bool = False) -> dict[str, int]:
     Args:
         words: Options with their values. [text]
         starter: True for options of what starts the ranks, which has few. [-]
-
-    Returns:
-        Counts by kind. [1]
     """
     found: dict[str, int] = {}
     for name, value in _options(words):
@@ -72,12 +69,6 @@ def _options(words: Sequence[str]) -> Iterator[tuple[str, str]]:
 def slurm_variables(counts: Counts) -> dict[str, str]:
     """Variables that Slurm sets in a job of these counts.
 
-    Args:
-        counts: Counts of the script's head. [1]
-
-    Returns:
-        Values by name. [text]
-
     References:
         sbatch(1), output environment variables.
     """
@@ -97,16 +88,7 @@ def slurm_variables(counts: Counts) -> dict[str, str]:
 
 
 def ranks_of(starter: Counts, around: Counts, environment: Mapping[str, str]) -> int:
-    """Ranks of a run; 0 where the files do not say them.
-
-    Args:
-        starter: Counts of the command that starts ranks. [1]
-        around: Counts of the scheduler's command and of the script's head. [1]
-        environment: Variables of the command. [text]
-
-    Returns:
-        The ranks. [1]
-    """
+    """Ranks of a run; 0 where the files do not say them."""
     if "ranks" in starter:
         return starter["ranks"]
     each = starter.get("ranks_per_node") or _number(environment, "NPROC_PER_NODE")
@@ -129,16 +111,7 @@ def ranks_of(starter: Counts, around: Counts, environment: Mapping[str, str]) ->
 
 
 def nodes_of(starter: Counts, around: Counts, environment: Mapping[str, str]) -> int:
-    """Nodes of a run; 0 where the files do not say them.
-
-    Args:
-        starter: Counts of the command that starts ranks. [1]
-        around: Counts of the scheduler's command and of the script's head. [1]
-        environment: Variables of the command. [text]
-
-    Returns:
-        The nodes. [1]
-    """
+    """Nodes of a run; 0 where the files do not say them."""
     own = starter.get("nodes") or _number(environment, "NNODES")
     return own or around.get("nodes", 0)
 

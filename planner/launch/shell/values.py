@@ -17,14 +17,7 @@ _NAME = re.compile(r"\$\{?[#!]?(\w+)")
 
 
 def unknown(source: str) -> str:
-    """Value of which its source alone is known.
-
-    Args:
-        source: Expansion as a script writes it, such as `${X}`. [text]
-
-    Returns:
-        The marked value. [text]
-    """
+    """Value of which its source alone is known."""
     return f"{QUOTED}{plain(source)}{END}"
 
 
@@ -48,9 +41,6 @@ def unset(text: str) -> tuple[str, ...]:
 
     Args:
         text: Words of a launcher; unknown parts stand as a script writes them. [text]
-
-    Returns:
-        Names; `$(...)` for the output of a command. [text]
     """
     command = _COMMAND.search(text)
     before = text[: command.start()] if command else text
@@ -59,14 +49,7 @@ def unset(text: str) -> tuple[str, ...]:
 
 
 def fill_words(names: Iterable[str]) -> str:
-    """Options by which a user fills variables that no file sets.
-
-    Args:
-        names: Names that `unset` returns. [text]
-
-    Returns:
-        Options of `planner import`; for commands alone, advice. [text]
-    """
+    """Options by which a user fills variables that no file sets."""
     plain = [name for name in names if not name.startswith("$(")]
     each = [f"--env {name}=VALUE" for name in plain]
     return " ".join(each) or "a script with the value in place of the command"
@@ -84,11 +67,6 @@ class UnsetError(BadInputError):
 
 def refuse_unset(field: str, value: str, *, file: str) -> NoReturn:
     """Refuse a setting whose value the files do not hold.
-
-    Args:
-        field: The option. [text]
-        value: Value as written. [text]
-        file: File of the setting. [text]
 
     Raises:
         BadInputError: Always; names the variables, and the options that fill them.

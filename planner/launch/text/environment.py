@@ -38,10 +38,6 @@ class Known(BaseModel):
     def applies(self, cluster: Cluster, nodes: int) -> bool:
         """Tell if a run on these nodes needs the variable.
 
-        Args:
-            cluster: The cluster. [-]
-            nodes: Nodes of the run. [1]
-
         Returns:
             True where every condition holds.
         """
@@ -63,15 +59,7 @@ def known_variables() -> tuple[Known, ...]:
 
 
 def environment(brief: Brief, program: Program) -> tuple[Variable, ...]:
-    """Variables that a launch script sets: the program's first, then the cluster's.
-
-    Args:
-        brief: The plan. [-]
-        program: Program that the nodes run. [-]
-
-    Returns:
-        Variables, each name once. [-]
-    """
+    """Variables that a launch script sets: the program's first, then the cluster's."""
     its = [
         Variable(known.name, known.value, known.why)
         for known in known_variables()

@@ -20,14 +20,7 @@ _TITLES = ("#node", "gpus", "gpu", "host", "pool")
 
 
 def placement_files(brief: Brief) -> tuple[LaunchFile, ...]:
-    """List the nodes of every pool, with the script by which a node finds its row.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        Both files; none for a layout that names no pools. [-]
-    """
+    """List the nodes of every pool, with the script by which a node finds its row."""
     if not brief.layout.pools:
         return ()
     rows = [_TITLES, *(row for its in brief.placement for row in _rows(its))]
@@ -48,24 +41,13 @@ def _rows(its: Nodes) -> Iterator[tuple[str, ...]]:
 
 
 def ranks_of(text: str) -> dict[str, str]:
-    """All ranks of a list of nodes, as variables of launch.sh for one node of them all.
-
-    Args:
-        text: Content of the list. [text]
-
-    Returns:
-        Value by name; none without a list. [text]
-    """
+    """All ranks of a list of nodes, as variables of launch.sh for one large node."""
     ranks = sum(int(row[1]) for row in _read(text))
     return {"NNODES": "1", "GPUS_PER_NODE": str(ranks)} if ranks else {}
 
 
 def pools_of(text: str, pp: int) -> list[dict[str, object]]:
     """Pools of a list of nodes, with the pipeline ranks that each hosts.
-
-    Args:
-        text: Content of the list. [text]
-        pp: Pipeline ranks of the layout. [1]
 
     Returns:
         Fields of a layout's pools, in the order of ranks; none without a list, or

@@ -34,11 +34,7 @@ def learning_rate(brief: Brief, *, anew: bool) -> Variable:
 
 @cache
 def published() -> dict[str, tuple[float, str]]:
-    """Peak learning rate and its source by name of a model.
-
-    Returns:
-        Rates. [1]
-    """
+    """Peak learning rate and its source by name of a model."""
     text = Path(__file__).with_name("rates.yaml").read_text(encoding="utf-8")
     rows = parse_yaml(text)["rates"]
     return {

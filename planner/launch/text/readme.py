@@ -38,9 +38,6 @@ def readme(
         target: Target that the folder is for. [-]
         launcher: Launcher that starts the program on the nodes, or None. [-]
         files: The other files of the folder. [-]
-
-    Returns:
-        Markdown. [text]
     """
     title = f"{target.title} {target.version}"
     if launcher:

@@ -35,8 +35,5 @@ def render(template: str, /, package: str = __package__, **values: object) -> st
         template: Name of the template's file. [text]
         package: Package whose ``templates`` hold the file. [text]
         values: Values by name in the template. [-]
-
-    Returns:
-        Text of the filled template. [text]
     """
     return _environment(package).get_template(template).render(**values)

@@ -80,9 +80,6 @@ class DeepseekV2Config(FamilyConfig):
         Args:
             name: Name for the model.
             source: Citation, URL or path of the fields.
-
-        Returns:
-            The architecture.
         """
         return Architecture(
             name=name,

@@ -111,9 +111,6 @@ class DeepseekV4Config(FamilyConfig):
         Args:
             name: Name for the model.
             source: Citation, URL or path of the fields.
-
-        Returns:
-            The architecture.
         """
         copies = self.hc_mult
         return Architecture(

@@ -55,9 +55,6 @@ class Gemma3nConfig(Gemma3Config):
         Args:
             name: Name for the model.
             source: Citation, URL or path of the fields.
-
-        Returns:
-            The architecture.
         """
         found, h = super().architecture(name, source), self.hidden_size
         columns = self.hidden_size_per_layer_input * self.num_hidden_layers

@@ -78,9 +78,6 @@ class Gemma4Config(Gemma3Config):
         Args:
             name: Name for the model.
             source: Citation, URL or path of the fields.
-
-        Returns:
-            The architecture.
         """
         found = super().architecture(name, source)
         width = self.hidden_size_per_layer_input or 0

@@ -43,9 +43,6 @@ class Gpt2Config(FamilyConfig):
         Args:
             name: Name for the model.
             source: Citation, URL or path of the fields.
-
-        Returns:
-            The architecture.
         """
         return Architecture(
             name=name,

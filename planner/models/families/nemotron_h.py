@@ -89,9 +89,6 @@ class NemotronHConfig(GroupedQueryConfig):
         Args:
             name: Name for the model.
             source: Citation, URL or path of the fields.
-
-        Returns:
-            The architecture.
         """
         found = super().architecture(name, source)
         if not self.num_nextn_predict_layers:

@@ -102,11 +102,7 @@ class LayerKind(Block):
 
     @property
     def copies(self) -> int:
-        """Copies of the residual stream.
-
-        Returns:
-            Copies. [1]
-        """
+        """Copies of the residual stream."""
         return self.stream.copies if self.stream else 1
 
     @property
@@ -128,48 +124,29 @@ class LayerKind(Block):
         """Parameters of the layer's norms: norms nu h.
 
         Left out: norms inside attention, which its block counts.
-
-        Returns:
-            Parameters. [1]
         """
         return self.norms * NORM_VECTORS[self.norm] * self.hidden
 
     @property
     def sharded_parameters(self) -> int:
-        """Parameters that the tensor degree divides, of both halves.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Parameters that the tensor degree divides, of both halves."""
         return self.attention.sharded_parameters + self.ffn.sharded_parameters
 
     @property
     def replicated_parameters(self) -> int:
-        """Parameters held in full on each tensor rank: halves', stream's, norms.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Parameters held in full on each tensor rank: halves', stream's, norms."""
         halves = self.attention.replicated_parameters + self.ffn.replicated_parameters
         beside = self.stream.replicated_parameters if self.stream else 0
         return halves + beside + self.norm_parameters
 
     @property
     def expert_parameters(self) -> int:
-        """Parameters of the routed experts.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Parameters of the routed experts."""
         return self.ffn.expert_parameters
 
     @property
     def active_expert_parameters(self) -> int:
-        """Parameters of the routed experts that one token meets.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Parameters of the routed experts that one token meets."""
         return self.ffn.active_expert_parameters
 
     @property
@@ -178,11 +155,7 @@ class LayerKind(Block):
         return not all(gemm.held for gemm in self.gemms())
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Attention's GEMMs, then the feed-forward block's, then the stream's.
-
-        Returns:
-            GEMMs. [1]
-        """
+        """Attention's GEMMs, then the feed-forward block's, then the stream's."""
         return self._gemms
 
     @cached_property

@@ -49,20 +49,12 @@ class CompressedAttention(AttentionBlock):
 
     @property
     def out_width(self) -> int:
-        """Columns of the attention output: a d.
-
-        Returns:
-            Columns. [1]
-        """
+        """Columns of the attention output: a d."""
         return self.heads * self.head_dim
 
     @property
     def query_width(self) -> int:
-        """Columns of all queries: a d.
-
-        Returns:
-            Columns. [1]
-        """
+        """Columns of all queries: a d."""
         return self.heads * self.head_dim
 
     @property
@@ -88,21 +80,13 @@ class CompressedAttention(AttentionBlock):
 
     @property
     def sharded_parameters(self) -> int:
-        """Queries from their latent, output, sinks: r_q a d + a d r_o + g r_o h + a.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Queries from their latent, output, sinks: r_q a d + a d r_o + g r_o h + a."""
         split = sum(g.weights for g in self.gemms() if g.split != "replicated")
         return split + self.heads
 
     @property
     def replicated_parameters(self) -> int:
-        """Query latent, shared key, compressor and indexer, with norms and positions.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Query latent, shared key, compressor, indexer, with norms and positions."""
         products = sum(g.weights for g in self.gemms() if g.split == "replicated")
         vectors = self.q_rank + self.head_dim
         for width in (self.head_dim, self.index_dim) if self.rate else ():
@@ -110,11 +94,7 @@ class CompressedAttention(AttentionBlock):
         return products + vectors
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Queries by a latent, shared key, compressor, index, output by groups.
-
-        Returns:
-            GEMMs. [1]
-        """
+        """Queries by a latent, shared key, compressor, index, output by groups."""
         h, wide = self.hidden, self.out_width
         ranks = self.out_groups * self.out_rank
         return (

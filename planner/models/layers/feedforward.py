@@ -28,38 +28,22 @@ class Mlp(Block):
 
     @property
     def inner_width(self) -> int:
-        """Columns of gate and up together: (n_m - 1) f.
-
-        Returns:
-            Columns. [1]
-        """
+        """Columns of gate and up together: (n_m - 1) f."""
         return 2 * self.ffn if self.gated else self.ffn
 
     @property
     def sharded_parameters(self) -> int:
-        """Matrices and the inner bias: n_m h f [+ (n_m - 1) f]; 0 of an earlier layer.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Matrices, the inner bias: n_m h f [+ (n_m - 1) f]; 0 of an earlier layer."""
         matrices = self.hidden * (self.inner_width + self.ffn)
         return self.held * (matrices + self.bias * self.inner_width)
 
     @property
     def replicated_parameters(self) -> int:
-        """Bias of the down projection: [h].
-
-        Returns:
-            Parameters. [1]
-        """
+        """Bias of the down projection: [h]."""
         return self.held * self.bias * self.hidden
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Gate and up as one GEMM (h -> (n_m - 1) f), then down (f -> h).
-
-        Returns:
-            GEMMs; none of width 0. [1]
-        """
+        """Gate and up as one GEMM (h -> (n_m - 1) f), then down (f -> h)."""
         if self.ffn == 0:
             return ()
         up = Gemm("fc1", self.hidden, self.inner_width, "column", "ffn")
@@ -122,20 +106,12 @@ class Moe(Block):
 
     @property
     def routed_width(self) -> int:
-        """Columns of a token that its experts get: l, or h.
-
-        Returns:
-            Columns. [1]
-        """
+        """Columns of a token that its experts get: l, or h."""
         return self.latent or self.hidden
 
     @property
     def router_width(self) -> int:
-        """Columns of the router: E, and one for the gate of the shared experts.
-
-        Returns:
-            Columns. [1]
-        """
+        """Columns of the router: E, and one for the gate of the shared experts."""
         return self.experts + self.shared_gate
 
     @property
@@ -158,48 +134,28 @@ class Moe(Block):
 
     @property
     def sharded_parameters(self) -> int:
-        """Shared experts: n_m h f_s.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Shared experts: n_m h f_s."""
         return self.shared.sharded_parameters
 
     @property
     def replicated_parameters(self) -> int:
-        """Router: E h [+ h] [+ E] [+ h]; projections of a latent: [2 h l].
-
-        Returns:
-            Parameters. [1]
-        """
+        """Router: E h [+ h] [+ E] [+ h]; projections of a latent: [2 h l]."""
         vectors = self.router_bias * self.experts + self.router_scale * self.hidden
         matrices = self.router_width + 2 * (self.latent or 0)
         return matrices * self.hidden + vectors
 
     @property
     def expert_parameters(self) -> int:
-        """Routed experts: E n_m h f_e, or E n_m l f_e.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Routed experts: E n_m h f_e, or E n_m l f_e."""
         return self.experts * self.expert.parameters
 
     @property
     def active_expert_parameters(self) -> int:
-        """Routed experts that one token meets: k n_m h f_e, or k n_m l f_e.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Routed experts that one token meets: k n_m h f_e, or k n_m l f_e."""
         return self.top_k * self.expert.parameters
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Router (h -> E [+ 1]), latent if any, routed experts k times, shared ones.
-
-        Returns:
-            GEMMs. [1]
-        """
+        """Router (h -> E [+ 1]), latent if any, routed experts k times, shared ones."""
         h, k = self.hidden, self.top_k
         up, routed = self.expert.inner_width, self.routed_width
         return (

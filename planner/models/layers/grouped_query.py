@@ -58,9 +58,6 @@ class GroupedQueryConfig(FamilyConfig):
         Args:
             name: Name for the model.
             source: Citation, URL or path of the fields.
-
-        Returns:
-            The architecture.
         """
         return Architecture(
             name=name,

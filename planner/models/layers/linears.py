@@ -45,11 +45,7 @@ class Linear:
 
     @property
     def weights(self) -> int:
-        """Weights, without a bias: inputs * outputs.
-
-        Returns:
-            Weights. [1]
-        """
+        """Weights, without a bias: inputs * outputs."""
         return self.inputs * self.outputs
 
 
@@ -100,9 +96,6 @@ def linears(layer: LayerKind, family: str) -> tuple[Linear, ...]:
 @cache
 def split_widths(layer: LayerKind) -> Mapping[str, tuple[int, ...]]:
     """Output columns of the weights that a fused GEMM stands for, by name of the GEMM.
-
-    Args:
-        layer: Kind of layer. [-]
 
     Returns:
         Columns of Q, K and V apart, and of gate and up; the whole for all others.

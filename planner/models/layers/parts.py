@@ -48,11 +48,7 @@ class Gemm:
 
     @property
     def weights_per_token(self) -> int:
-        """Weights that one token meets: K * N * calls.
-
-        Returns:
-            Weights. [1]
-        """
+        """Weights that one token meets: K * N * calls."""
         return self.weights * self.calls
 
 
@@ -93,20 +89,12 @@ class Block(ABC):
     @property
     @abstractmethod
     def sharded_parameters(self) -> int:
-        """Parameters that the tensor degree divides.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Parameters that the tensor degree divides."""
 
     @property
     @abstractmethod
     def replicated_parameters(self) -> int:
-        """Parameters that every tensor-parallel rank holds in full.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Parameters that every tensor-parallel rank holds in full."""
 
     @abstractmethod
     def gemms(self) -> tuple[Gemm, ...]:
@@ -128,29 +116,17 @@ class Block(ABC):
 
     @property
     def expert_parameters(self) -> int:
-        """Parameters of the routed experts; 0 without experts.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Parameters of the routed experts; 0 without experts."""
         return 0
 
     @property
     def active_expert_parameters(self) -> int:
-        """Parameters of the routed experts that one token meets.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Parameters of the routed experts that one token meets."""
         return self.expert_parameters
 
     @property
     def parameters(self) -> int:
-        """All parameters: sharded + replicated + expert.
-
-        Returns:
-            Parameters. [1]
-        """
+        """All parameters: sharded + replicated + expert."""
         return (
             self.sharded_parameters
             + self.replicated_parameters
@@ -159,11 +135,7 @@ class Block(ABC):
 
     @property
     def active_parameters(self) -> int:
-        """Parameters that one token meets: sharded + replicated + active experts.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Parameters that one token meets: sharded + replicated + active experts."""
         return (
             self.sharded_parameters
             + self.replicated_parameters
@@ -175,8 +147,5 @@ class Block(ABC):
         """Weights that one token is multiplied with: sum of K * N * calls.
 
         Left out: norms, biases, and experts the token is not routed to.
-
-        Returns:
-            Weights. [1]
         """
         return sum(gemm.weights_per_token for gemm in self.gemms())

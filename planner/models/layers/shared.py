@@ -50,30 +50,18 @@ class SharedBlock(Stream):
 
     @property
     def traffic(self) -> float:
-        """Columns that norms and sums around the block move: 13 h + 3 (2 f [+ 6 h]).
-
-        Returns:
-            Columns. [1]
-        """
+        """Columns that norms and sums around the block move: 13 h + 3 (2 f [+ 6 h])."""
         added = self.inner + self.attends * _PROJECTIONS * 2 * self.hidden
         return float(_MOVED * self.hidden + _ADDED * added)
 
     @property
     def replicated_parameters(self) -> int:
-        """The way back, adapters, and norms where the layer holds the block.
-
-        Returns:
-            Parameters. [1]
-        """
+        """The way back, adapters, and norms where the layer holds the block."""
         norms = self.held * _NORMS * self.hidden
         return norms + sum(gemm.weights for gemm in self.gemms())
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Way back (h -> h), and adapters in two products each.
-
-        Returns:
-            GEMMs. [1]
-        """
+        """Way back (h -> h), and adapters in two products each."""
         h, r = self.hidden, self.rank
         return (
             Gemm("block_out", h, h, "replicated", "ffn"),

@@ -28,19 +28,11 @@ class SparseLatentAttention(LatentAttention):
 
     @property
     def replicated_parameters(self) -> int:
-        """Down-projections, the indexer, and the norms of both.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Down-projections, the indexer, and the norms of both."""
         return super().replicated_parameters + 2 * self.index_dim
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """GEMMs of latent attention, then index queries, index key, head weights.
-
-        Returns:
-            GEMMs. [1]
-        """
+        """GEMMs of latent attention, then index queries, index key, head weights."""
         h, wide = self.hidden, self.index_heads * self.index_dim
         return (
             *super().gemms(),

@@ -19,20 +19,12 @@ class Stream(Block):
 
     @property
     def copies(self) -> int:
-        """Copies of the residual stream that a layer reads and writes.
-
-        Returns:
-            Copies. [1]
-        """
+        """Copies of the residual stream that a layer reads and writes."""
         return 1
 
     @property
     def inner_copies(self) -> int:
-        """Copies of the stream between the halves of a layer.
-
-        Returns:
-            Copies. [1]
-        """
+        """Copies of the stream between the halves of a layer."""
         return self.copies
 
     @property
@@ -51,11 +43,7 @@ class Stream(Block):
 
     @property
     def sharded_parameters(self) -> int:
-        """None.
-
-        Returns:
-            Parameters. [1]
-        """
+        """None."""
         return 0
 
 
@@ -77,28 +65,16 @@ class LayerInputs(Stream):
 
     @property
     def traffic(self) -> float:
-        """Gate, embedding and their product: 3 p.
-
-        Returns:
-            Columns. [1]
-        """
+        """Gate, embedding and their product: 3 p."""
         return 3.0 * self.width
 
     @property
     def replicated_parameters(self) -> int:
-        """Gate and projection: 2 h p.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Gate and projection: 2 h p."""
         return 2 * self.hidden * self.width
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Gate (h -> p) and projection (p -> h).
-
-        Returns:
-            GEMMs. [1]
-        """
+        """Gate (h -> p) and projection (p -> h)."""
         return (
             Gemm("input_gate", self.hidden, self.width, "replicated", "ffn"),
             Gemm("input_out", self.width, self.hidden, "replicated", "ffn"),
@@ -133,11 +109,7 @@ class HyperConnections(Stream):
 
     @property
     def copies(self) -> int:
-        """Copies of the stream: n.
-
-        Returns:
-            Copies. [1]
-        """
+        """Copies of the stream: n."""
         return self.count
 
     @property
@@ -156,29 +128,17 @@ class HyperConnections(Stream):
 
     @property
     def traffic(self) -> float:
-        """Copies read to weigh them, read to mix, and written: 3 n h for each half.
-
-        Returns:
-            Columns. [1]
-        """
+        """Copies read to weigh them, read to mix, and written: 3 n h for each half."""
         return _HALVES * 3.0 * self.count * self.hidden
 
     @property
     def replicated_parameters(self) -> int:
-        """Weights, their offsets, and three scales, for each half.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Weights, their offsets, and three scales, for each half."""
         each = self._mixes * (self.count * self.hidden + 1) + 3
         return _HALVES * each
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Weights of each half's connection (n h -> (2 + n) n).
-
-        Returns:
-            GEMMs. [1]
-        """
+        """Weights of each half's connection (n h -> (2 + n) n)."""
         wide, mixes = self.count * self.hidden, self._mixes
         return (
             Gemm("hyper_attention", wide, mixes, "replicated", "attention"),
@@ -216,20 +176,12 @@ class AlternatingUpdates(LayerInputs):
 
     @property
     def copies(self) -> int:
-        """Copies of the stream: n.
-
-        Returns:
-            Copies. [1]
-        """
+        """Copies of the stream: n."""
         return self.count
 
     @property
     def inner_copies(self) -> int:
-        """One: the halves work on the predicted copy.
-
-        Returns:
-            Copies. [1]
-        """
+        """One: the halves work on the predicted copy."""
         return 1
 
     @property
@@ -243,28 +195,16 @@ class AlternatingUpdates(LayerInputs):
 
     @property
     def traffic(self) -> float:
-        """Copies read and written, predicted and corrected: 4 n h, and those of inputs.
-
-        Returns:
-            Columns. [1]
-        """
+        """Copies read, written, predicted, corrected: 4 n h, and those of inputs."""
         return super().traffic + 4.0 * self.count * self.hidden
 
     @property
     def replicated_parameters(self) -> int:
-        """Products, each once, and the scale of the output.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Products, each once, and the scale of the output."""
         return sum(gemm.weights for gemm in self.gemms()) + self.hidden
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Inputs of its own, residual branch, weights of the copies, made twice.
-
-        Returns:
-            GEMMs. [1]
-        """
+        """Inputs of its own, residual branch, weights of the copies, made twice."""
         h, n = self.hidden, self.count
         return (
             *super().gemms(),

@@ -39,9 +39,6 @@ def optimize_for(
         robust: Put the safest tied plan first, where the step is sought.
         progress: Called about ten times a second with the state of a search.
 
-    Returns:
-        The answer, whose objective is the aim's.
-
     Raises:
         BadInputError: The limits leave no legal layout.
     """

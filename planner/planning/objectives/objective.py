@@ -19,10 +19,6 @@ def objective_of(
 
     Throughput [token/s], cost [USD per million tokens] or energy [J per token].
 
-    Args:
-        outcomes: The searches of all variants. [-]
-        found: Plans, the best first. [-]
-
     Returns:
         Value, bound and gap; the value is 0 without a plan. [-]
     """
@@ -55,16 +51,7 @@ def _amount(workload: Workload, bound: float, found: Sequence[Contender]) -> Obj
 def runner_up_words(
     name: str, plans: Sequence[RankedPlan], contenders: Sequence[Contender]
 ) -> str:
-    """The next plan by an amount, in a sentence.
-
-    Args:
-        name: Name of the objective. [text]
-        plans: Listed plans, the best first. [-]
-        contenders: The same plans before they were listed. [-]
-
-    Returns:
-        Amount of the next plan above the best, or that there is none. [text]
-    """
+    """The next plan by an amount, in a sentence."""
     if len(plans) < 2:
         return "No other set of degrees fits, or none was close enough to list."
     more = contenders[1].key_s / contenders[0].key_s - 1

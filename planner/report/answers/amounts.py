@@ -20,15 +20,7 @@ BEST = {
 
 
 def amount_words(objective: Objective, which: Literal["value", "bound"]) -> str:
-    """Value or bound of an objective with its unit.
-
-    Args:
-        objective: Value and bound of a search. [-]
-        which: The one of both. [text]
-
-    Returns:
-        For example `0.974 USD per million tokens`. [text]
-    """
+    """Value or bound of an objective with its unit."""
     amount: float = getattr(objective, which)
     small = objective.name != "throughput"
     shown = f"{amount:,.4g}" if small else f"{amount:,.1f}"

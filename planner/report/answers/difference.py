@@ -20,28 +20,14 @@ _SHORT = 36
 
 
 def difference_screen(answer: Difference) -> Screen:
-    """Two plans on one screen, the faster one named first.
-
-    Args:
-        answer: The answer. [-]
-
-    Returns:
-        A renderable of at most 40 lines. [-]
-    """
+    """Two plans on one screen, the faster one named first."""
     ending = "--json - prints every field. Signs are those of B minus A."
     parts = [Part(*part) for part in _parts(answer)]
     return Screen(f"{sentence(answer)}.", parts, (), ending)
 
 
 def sentence(answer: Difference) -> str:
-    """The faster plan, by how much, and why.
-
-    Args:
-        answer: The answer. [-]
-
-    Returns:
-        The sentence without its full stop. [text]
-    """
+    """The faster plan, by how much, and why."""
     step = answer.step_time_s
     times = f"{three_digits(step.b)} s a step against {three_digits(step.a)} s"
     if answer.why == NO_DIFFERENCE:
@@ -77,15 +63,7 @@ def _sides(answer: Difference) -> list[tuple[str, str]]:
 def term_rows(
     terms: Sequence[TermChange], whole: TermChange
 ) -> Iterator[tuple[str, ...]]:
-    """The whole, and the terms that make its difference.
-
-    Args:
-        terms: Terms that differ, the largest difference first. [-]
-        whole: What the terms add up to. [-]
-
-    Yields:
-        Cells of `TERMS`. [text]
-    """
+    """The whole, and the terms that make its difference."""
     for term in (whole, *terms):
         share = term.difference / whole.a if whole.a else 0.0
         figures = (f"{term.a:,.3f}", f"{term.b:,.3f}", f"{term.difference:+,.3f}")
@@ -93,14 +71,7 @@ def term_rows(
 
 
 def shown_fields(fields: Sequence[FieldChange]) -> Iterator[FieldChange]:
-    """Fields of a job, those of a block with another name as one.
-
-    Args:
-        fields: Fields that differ. [-]
-
-    Yields:
-        The fields to show. [-]
-    """
+    """Fields of a job, those of a block with another name as one."""
     named = {one.field.partition(".")[0] for one in fields if _is_name(one.field)}
     for one in fields:
         block = one.field.partition(".")[0]
@@ -115,14 +86,7 @@ def _is_name(path: str) -> bool:
 def field_rows(
     fields: Iterator[FieldChange] | Sequence[FieldChange],
 ) -> list[tuple[str, str, str]]:
-    """Fields with both values.
-
-    Args:
-        fields: Fields that differ. [-]
-
-    Returns:
-        Cells of `FIELDS`. [text]
-    """
+    """Fields with both values."""
     return [(one.field, _short(one.a), _short(one.b)) for one in fields]
 
 
@@ -132,14 +96,7 @@ def _short(value: object) -> str:
 
 
 def difference_page(answer: Difference) -> Page:
-    """The page of two plans.
-
-    Args:
-        answer: The answer. [-]
-
-    Returns:
-        The page. [-]
-    """
+    """The page of two plans."""
     tables = {
         "Time [s]": Sheet(
             "", TERMS, tuple(term_rows(answer.time_s, answer.step_time_s))

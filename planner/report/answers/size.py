@@ -25,16 +25,7 @@ DAY = 86400.0
 
 
 def size_screen(answer: SizeAnswer, result: Result, command: str = "") -> Screen:
-    """A size on one screen, the sentence that answers first.
-
-    Args:
-        answer: The answer. [-]
-        result: Search of the nearest model. [-]
-        command: Command that does the next step. [text]
-
-    Returns:
-        A renderable of at most 40 lines. [-]
-    """
+    """A size on one screen, the sentence that answers first."""
     tail = [Part("Assumed", (("; ".join(answer.assumed),),))]
     tail += [Part("Run", ((run_sentence(answer.nearest.run),),))]
     tail += [Part("Next", ((command,),))] if command else []
@@ -43,14 +34,7 @@ def size_screen(answer: SizeAnswer, result: Result, command: str = "") -> Screen
 
 
 def sentence(answer: SizeAnswer) -> str:
-    """The size in a sentence.
-
-    Args:
-        answer: The answer. [-]
-
-    Returns:
-        The sentence without its full stop. [text]
-    """
+    """The size in a sentence."""
     cost = "" if answer.cost_usd is None else f" for {_figure(answer.cost_usd)} USD"
     return (
         f"{answer.gpus:,} x {answer.gpu} train {_figure(answer.parameters)} parameters "
@@ -80,14 +64,7 @@ def _parts(answer: SizeAnswer, result: Result) -> Iterator[Part]:
 
 
 def facts(answer: SizeAnswer) -> list[tuple[str, str]]:
-    """Size, work, law and the nearest model in words.
-
-    Args:
-        answer: The answer. [-]
-
-    Returns:
-        Name and sentence. [text]
-    """
+    """Size, work, law and the nearest model in words."""
     return [
         ("Size", _size(answer)),
         ("Work", _work(answer)),
@@ -142,14 +119,7 @@ def _nearest(answer: SizeAnswer) -> str:
 
 
 def choices(answer: SizeAnswer) -> Iterator[tuple[str, ...]]:
-    """The size beside that without serving, and the cheapest as good as that.
-
-    Args:
-        answer: An answer with tokens to be served. [-]
-
-    Yields:
-        Name, then `COLUMNS`. [text]
-    """
+    """The size beside that without serving, and the cheapest as good as that."""
     named = {
         "best to serve, within the limit": answer,
         "least loss, serving aside": answer.alone,
@@ -172,14 +142,7 @@ def _cells(size: Trained) -> Sequence[str]:
 
 
 def rounds(answer: SizeAnswer) -> Iterator[tuple[str, ...]]:
-    """Models that were planned on the way.
-
-    Args:
-        answer: The answer. [-]
-
-    Yields:
-        Model, MFU, and the size that the rate gives. [text]
-    """
+    """Models that were planned on the way."""
     for one in answer.rounds:
         if one.mfu is None or one.parameters is None:
             yield one.model, "does not fit", ""
@@ -192,15 +155,7 @@ ROUNDS = ("planned", "MFU", "best size at that rate")
 
 
 def size_page(answer: SizeAnswer, plan: Page) -> Page:
-    """The page of a size: its figures, then the nearest model's plan.
-
-    Args:
-        answer: The answer. [-]
-        plan: Page of the plan. [-]
-
-    Returns:
-        The page. [-]
-    """
+    """The page of a size: its figures, then the nearest model's plan."""
     parts: list[Facts | Table] = [Facts(facts(answer))]
     if answer.alone is not None:
         sheet = Sheet("", ("", *COLUMNS), tuple(choices(answer)))

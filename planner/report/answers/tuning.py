@@ -28,14 +28,7 @@ ENDING = "--json - prints every figure, -q the name of the run to make."
 
 
 def tuning_screen(answer: Tuning) -> Screen:
-    """Short runs on one screen, what to do next first.
-
-    Args:
-        answer: The answer. [-]
-
-    Returns:
-        A renderable of at most 40 lines. [-]
-    """
+    """Short runs on one screen, what to do next first."""
     parts = [
         Part("Job", ((answer.title,),)),
         Part("Runs", tuple(map(_cells, _ordered(answer))), COLUMNS),
@@ -48,14 +41,7 @@ def tuning_screen(answer: Tuning) -> Screen:
 
 
 def sentence(answer: Tuning) -> str:
-    """The best run so far and the run to make.
-
-    Args:
-        answer: The answer. [-]
-
-    Returns:
-        The sentence without its full stop. [text]
-    """
+    """The best run so far and the run to make."""
     spent = f"{answer.spent} of {answer.budget} runs made"
     if answer.status == "started":
         count, most = len(answer.runs), answer.budget
@@ -73,28 +59,14 @@ def sentence(answer: Tuning) -> str:
 
 
 def command(answer: Tuning) -> str:
-    """The command that makes the next run, or that starts the best plan.
-
-    Args:
-        answer: The answer. [-]
-
-    Returns:
-        A line for a shell. [text]
-    """
+    """The command that makes the next run, or that starts the best plan."""
     if answer.next is None:
         return f"{answer.script}  # the whole run, as README.md there says"
     return f"{answer.script} && planner tune {answer.folder}"
 
 
 def reading_words(answer: Tuning) -> Iterator[str]:
-    """Lessons of the runs about the model.
-
-    Args:
-        answer: The answer. [-]
-
-    Yields:
-        Sentences. [text]
-    """
+    """Lessons of the runs about the model."""
     tenth = f"{answer.spread * DIFFERING**0.5:.1%}"
     off = f"comparing plans that differ by a tenth of a step is off by {tenth}"
     if answer.step_factor is None:
@@ -152,14 +124,7 @@ def _share(value: float | None) -> str:
 
 
 def tuning_page(answer: Tuning) -> Page:
-    """The page of short runs.
-
-    Args:
-        answer: The answer. [-]
-
-    Returns:
-        The page. [-]
-    """
+    """The page of short runs."""
     rows = Sheet("", COLUMNS, tuple(map(_cells, _ordered(answer))), len(COLUMNS))
     facts = [("next", answer.next or "-"), ("best", answer.best or "-")]
     facts += [("command", answer.script)]

@@ -9,15 +9,7 @@ from planner.why.terms import Term, Why
 
 
 def why_report(answer: Why, depth: int) -> RenderableType:
-    """Tree of each phase's terms, and the sources that its leaves rest on.
-
-    Args:
-        answer: The terms. [-]
-        depth: Levels below the number. [1]
-
-    Returns:
-        Trees, one below the other. [-]
-    """
+    """Tree of each phase's terms, and the sources that its leaves rest on."""
     sources: dict[str, int] = {}
     shown: list[RenderableType] = []
     for each in answer.terms:

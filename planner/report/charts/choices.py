@@ -21,10 +21,6 @@ _TALLER = 8
 def front_chart(points: Sequence[FrontPoint], measure: str) -> Figure:
     """Plans of a Pareto front: step time against free memory, or against GPUs.
 
-    Args:
-        points: The front, the fastest first. [-]
-        measure: `headroom_gib` or `gpus`. [text]
-
     Returns:
         Points joined by a line. [s]
     """
@@ -71,9 +67,6 @@ def _point_text(point: FrontPoint) -> str:
 def neighbour_chart(neighbours: Sequence[Neighbour]) -> Figure:
     """Slowdown of the best plan with one degree changed.
 
-    Args:
-        neighbours: Neighbours; those without a price are left out. [-]
-
     Returns:
         Bars; plans that do not fit and tied plans have other colours. [1]
     """
@@ -107,14 +100,7 @@ NEIGHBOUR_LEGEND = (
 
 
 def tornado(found: Sequence[Sensitivity]) -> Figure:
-    """Share of the step that one better number of the machine saves, the most first.
-
-    Args:
-        found: Changes of the machine. [-]
-
-    Returns:
-        Two bars a change: this plan there, and the best plan there. [1]
-    """
+    """Share of the step that one better number of the machine saves, the most first."""
     ordered = sorted(found, key=lambda s: -max(s.gain, s.best_gain))
     names = [wrapped(s.change) for s in ordered]
     pairs = (("gain", "recompute"), ("best_gain", "compute"))

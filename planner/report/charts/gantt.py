@@ -33,14 +33,7 @@ class Window:
 
 
 def windows(step: Timeline) -> tuple[Window, ...]:
-    """The parts of a step that are drawn: all of it, or its start and its end.
-
-    Args:
-        step: A whole step. [-]
-
-    Returns:
-        One window, or two that leave the steady middle out. [-]
-    """
+    """The parts of a step that are drawn: all of it, or its start and its end."""
     if len(step.operations) <= MOST_DRAWN:
         return (Window("The whole step", 0, step.makespan),)
     starts = sorted(span.start for span in step.operations)
@@ -52,14 +45,7 @@ def windows(step: Timeline) -> tuple[Window, ...]:
 
 
 def left_out(step: Timeline) -> str:
-    """Note on operations that the Gantt chart leaves out; empty where it draws all.
-
-    Args:
-        step: A whole step. [-]
-
-    Returns:
-        Sentences. [text]
-    """
+    """Note on operations that the Gantt chart leaves out; empty where it draws all."""
     parts = windows(step)
     if len(parts) == 1:
         return ""
@@ -76,14 +62,7 @@ def left_out(step: Timeline) -> str:
 
 
 def legend(step: Timeline) -> Legend:
-    """Names of the colours that the step uses.
-
-    Args:
-        step: A whole step. [-]
-
-    Returns:
-        Name and colour. [text]
-    """
+    """Names of the colours that the step uses."""
     shown: set[str] = {"bubble", *(span.activity for span in step.spans)}
     if any(not span.computes for span in step.spans):
         shown.add("exposed communication")
@@ -96,10 +75,6 @@ def legend(step: Timeline) -> Legend:
 
 def gantt(step: Timeline, window: Window) -> Figure:
     """Operations, exposed exchanges and bubbles of every pipeline rank.
-
-    Args:
-        step: A whole step. [-]
-        window: The part to draw. [-]
 
     Returns:
         One row a rank; gathers and reductions beside kernels are a thin line below.

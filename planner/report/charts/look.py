@@ -30,15 +30,7 @@ ROW = 26
 
 
 def axis(title: str = "", **more: object) -> dict[str, object]:
-    """An axis with a title.
-
-    Args:
-        title: Title with the unit in brackets. [text]
-        more: Further properties of the axis in plotly.js. [-]
-
-    Returns:
-        The axis. [-]
-    """
+    """An axis with a title."""
     return {"title": {"text": title}, **more} if title else dict(more)
 
 
@@ -48,9 +40,6 @@ def layout(height: int, **more: object) -> dict[str, object]:
     Args:
         height: Height of the whole chart. [px]
         more: Axes, shapes and the rest. [-]
-
-    Returns:
-        The layout. [-]
     """
     return {"height": height, "margin": MARGIN, "showlegend": False, **more}
 
@@ -62,9 +51,6 @@ def bars(names: Sequence[str], lengths: Sequence[float], **more: object) -> Trac
         names: Name of each bar. [text], shape (bars,)
         lengths: Length of each bar, in any unit, shape (bars,).
         more: Colours, starts and texts. [-]
-
-    Returns:
-        The trace. [-]
     """
     return {
         "type": "bar",
@@ -76,40 +62,17 @@ def bars(names: Sequence[str], lengths: Sequence[float], **more: object) -> Trac
 
 
 def downwards(**more: object) -> dict[str, object]:
-    """A vertical axis whose first name is on top.
-
-    Args:
-        more: Further properties of the axis in plotly.js. [-]
-
-    Returns:
-        The axis. [-]
-    """
+    """A vertical axis whose first name is on top."""
     return {"autorange": "reversed", "showgrid": False, **more}
 
 
 def rounded(values: Sequence[float], digits: int = 5) -> list[float]:
-    """Numbers with as many digits as an eye can use.
-
-    Args:
-        values: Numbers in any unit.
-        digits: Digits behind the point. [1]
-
-    Returns:
-        The rounded numbers. [-]
-    """
+    """Numbers with as many digits as an eye can use."""
     return [round(float(value), digits) for value in values]
 
 
 def wrapped(words: str, width: int = 22) -> str:
-    """A label on lines short enough for a telephone.
-
-    Args:
-        words: The label. [text]
-        width: Letters of a line. [1]
-
-    Returns:
-        The label with line breaks. [text]
-    """
+    """A label on lines short enough for a telephone."""
     lines = [""]
     for word in words.split():
         if lines[-1] and len(lines[-1]) + len(word) >= width:

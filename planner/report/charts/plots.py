@@ -65,11 +65,6 @@ Marks = Mapping[str, tuple[str, str]]
 def plots(estimate: Estimate, step: Timeline, phase: str = "") -> RenderableType:
     """The pipeline, the time and the memory of every rank.
 
-    Args:
-        estimate: Predicted time and memory of the plan. [-]
-        step: One step of the plan. [-]
-        phase: Name of the phase where there are several. [text]
-
     Returns:
         A renderable, laid out for 100 columns; marks tell what colours do, too. [-]
     """

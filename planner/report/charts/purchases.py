@@ -42,14 +42,7 @@ SPAN = 3.0
 
 
 def candidate_legend(candidates: Sequence[CandidateAnswer]) -> Legend:
-    """The colour of every candidate that has a plan.
-
-    Args:
-        candidates: Candidates in the order given. [-]
-
-    Returns:
-        Name and colour. [text]
-    """
+    """The colour of every candidate that has a plan."""
     return tuple(
         (one.name, PALETTE[place % len(PALETTE)])
         for place, one in enumerate(candidates)
@@ -61,10 +54,6 @@ def time_cost(
     candidates: Sequence[CandidateAnswer], front: Sequence[FrontPoint]
 ) -> Figure:
     """Every planned node count of every candidate, and the front of all.
-
-    Args:
-        candidates: Candidates in the order given. [-]
-        front: Points that no node count beats in both time and cost. [-]
 
     Returns:
         Points; chosen counts are large, a line joins the front.
@@ -142,15 +131,7 @@ def _pair(time: float | None, cost: float | None) -> tuple[float, float]:
 
 
 def side_by_side(candidates: Sequence[CandidateAnswer], measure: str) -> Figure:
-    """One measure of every candidate with an interval, best first.
-
-    Args:
-        candidates: Candidates in the order given. [-]
-        measure: `time`, `cost`, `energy` or `tokens per dollar`. [text]
-
-    Returns:
-        Bars in the colour of the candidate.
-    """
+    """One measure of every candidate with an interval, best first."""
     found = list(_measured(candidates, measure))
     down = measure == "tokens per dollar"
     found.sort(key=lambda row: -row[1].value if down else row[1].value)
@@ -232,14 +213,7 @@ def _interval(one: CandidateAnswer, measure: str) -> Interval | None:
 
 
 def next_dollar(extras: Sequence[Extra]) -> Figure:
-    """Time that each step of more or better hardware saves.
-
-    Args:
-        extras: Steps, the best first. [-]
-
-    Returns:
-        Bars; steps without a price are pale.
-    """
+    """Time that each step of more or better hardware saves."""
     unit, name = days_unit(max((one.saved_s for one in extras), default=0.0))
     trace = bars(
         [wrapped(one.change, 24) for one in extras],

@@ -56,15 +56,7 @@ class Ranks:
 
 
 def hosted(workload: Workload, layout: Layout) -> tuple[Ranks, ...]:
-    """The ranks of a layout, on each pool that hosts any.
-
-    Args:
-        workload: The job. [-]
-        layout: A complete layout. [-]
-
-    Returns:
-        Ranks of the cluster, or of each pool of a mixed fleet. [-]
-    """
+    """The ranks of a layout, on each pool that hosts any."""
     job = Pricing.of(workload, layout)
     if not layout.pools:
         places = [Ranks(layout, tuple(range(layout.pp)), job.topology)]
@@ -79,14 +71,7 @@ def hosted(workload: Workload, layout: Layout) -> tuple[Ranks, ...]:
 
 
 def level_names(ranks: Ranks) -> tuple[str, ...]:
-    """Names of the levels of a cluster, innermost first.
-
-    Args:
-        ranks: Ranks on one pool. [-]
-
-    Returns:
-        The scale-up domain, then every tier. [text]
-    """
+    """Names of the levels of a cluster, innermost first."""
     cluster = ranks.topology.cluster
     node = cluster.node
     whole = node.scale_up_domain == node.gpus_per_node
@@ -96,9 +81,6 @@ def level_names(ranks: Ranks) -> tuple[str, ...]:
 
 def reaches(ranks: Ranks) -> list[tuple[str, int, tuple[int, ...]]]:
     """Number of units of each level that the widest group of every axis touches.
-
-    Args:
-        ranks: Ranks on one pool. [-]
 
     Returns:
         Axis, ranks of a group, units by level; 1 where groups stay inside one unit.
@@ -178,10 +160,6 @@ class Rack:
 def picture(ranks: Ranks, most: int = MOST_NODES) -> tuple[tuple[Rack, ...], int]:
     """The nodes in which the first pipeline replica lies.
 
-    Args:
-        ranks: Ranks on one pool. [-]
-        most: Nodes to draw; of more the first. [1]
-
     Returns:
         Racks with the drawn nodes, and number of the replica's nodes left out. [1]
     """
@@ -222,14 +200,7 @@ def _gpu(ranks: Ranks, rank: int, at: dict[str, Ints]) -> Gpu:
 
 
 def shares(ranks: Ranks) -> list[str]:
-    """Groups of the layout inside and across the levels, in words.
-
-    Args:
-        ranks: Ranks on one pool. [-]
-
-    Returns:
-        Sentences. [text]
-    """
+    """Groups of the layout inside and across the levels, in words."""
     names = level_names(ranks)
     found = reaches(ranks)
     if not found:

@@ -42,10 +42,6 @@ class SearchState:
 def trail_chart(trail: Sequence[SearchState], result: Result) -> Figure:
     """Best step and lower bound of a search over time.
 
-    Args:
-        trail: States that the search reported. [-]
-        result: Answer of the search, which closes both lines. [-]
-
     Returns:
         Two stairs. [s]
     """
@@ -96,9 +92,6 @@ def _word(text: str, x: float) -> dict[str, object]:
 
 def removed_chart(pruned: Mapping[str, int]) -> Figure:
     """Number of candidates that each rule removed, on a logarithmic axis.
-
-    Args:
-        pruned: Rule to candidates. [1]
 
     Returns:
         Bars, most first; rules beyond the twelfth are in the table alone.

@@ -53,9 +53,6 @@ _OF_RANK = {
 def rank_times(step: Timeline) -> tuple[Figure, Legend]:
     """Time of every pipeline rank in a step, by work and waits.
 
-    Args:
-        step: A whole step. [-]
-
     Returns:
         Stacked bars that all end with the step, and the legend. [s]
     """
@@ -162,9 +159,6 @@ def memory_moments(stage: StageMemory) -> Figure:
 def spent(estimate: Estimate) -> dict[str, float]:
     """Causes that take any time.
 
-    Args:
-        estimate: Predicted time and memory of a layout. [-]
-
     Returns:
         Cause to time, the kernels first. [s]
     """
@@ -179,9 +173,6 @@ def waterfall(estimate: Estimate) -> Figure:
     their time beyond the time of the model's FLOPs at peak::
 
         peak (1 - (compute / step - MFU) - other causes / step) = peak MFU
-
-    Args:
-        estimate: Predicted time and memory of a layout. [-]
 
     Returns:
         Steps of a waterfall. [TFLOP/s]
@@ -226,9 +217,6 @@ def _losses(estimate: Estimate) -> dict[str, float]:
 
 def step_causes(estimate: Estimate) -> tuple[Figure, Legend]:
     """The step as one stacked bar of its causes.
-
-    Args:
-        estimate: Predicted time and memory of a layout. [-]
 
     Returns:
         The bar, and the legend. [s]

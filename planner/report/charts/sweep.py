@@ -21,9 +21,6 @@ COLOURS = (
 def sweep_chart(answer: SweepAnswer) -> tuple[Figure, Legend]:
     """Tokens per second and GPU over the values of the first field.
 
-    Args:
-        answer: The sweep. [-]
-
     Returns:
         A line for each combination of the other fields, and their names. [token/s]
     """

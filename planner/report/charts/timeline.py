@@ -108,14 +108,7 @@ class Timeline:
 
 
 def too_long(layout: Layout) -> str:
-    """Reason why a step is not drawn; empty where the step is drawn.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        A sentence. [text]
-    """
+    """Reason why a step is not drawn; empty where the step is drawn."""
     count = operation_count(layout.pp, layout.vpp, layout.grad_accum)
     if count <= MOST_OPERATIONS:
         return ""
@@ -128,10 +121,6 @@ def too_long(layout: Layout) -> str:
 
 def timeline(workload: Workload, layout: Layout) -> Timeline:
     """Simulate one step of a layout and keep every operation.
-
-    Args:
-        workload: The job. [-]
-        layout: A complete layout. [-]
 
     Returns:
         Operations and exchanges with start and end. [ns]
@@ -255,9 +244,6 @@ def waits(step: Timeline) -> tuple[Wait, ...]:
     the gather of parameters. Before the optimizer: the reduction of the rank's own
     gradients. Any other idle time is bubble.
 
-    Args:
-        step: A whole step. [-]
-
     Returns:
         Waits of every rank; a rank's waits and operations add up to the step. [ns]
     """
@@ -307,9 +293,6 @@ def _split(
 
 def time_by_rank(step: Timeline) -> dict[str, list[float]]:
     """Time of every rank in the simulated step: work by cause, waits by reason.
-
-    Args:
-        step: A whole step. [-]
 
     Returns:
         Cause to time, each of shape (ranks,); a rank's causes add up to the step. [s]

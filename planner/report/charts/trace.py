@@ -24,13 +24,6 @@ _EXCHANGES = (
 def trace_json(step: Timeline, job: str) -> str:
     """A step as trace events: a process for every pipeline rank.
 
-    Args:
-        step: A whole step. [-]
-        job: Heading of the job, for the reader of the trace. [text]
-
-    Returns:
-        JSON object of `traceEvents`; times in us. [text]
-
     References:
         "Trace Event Format", Google, docs.google.com document
         1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU; Perfetto reads it, too.

@@ -119,11 +119,7 @@ class Page:
     command: str = ""
 
     def charts(self) -> list[Chart]:
-        """Number charts and choices in reading order, and return the charts.
-
-        Returns:
-            The charts. [-]
-        """
+        """Number charts and choices in reading order, and return the charts."""
         every = [part for section in self.sections for part in _every(section.parts)]
         found = [part for part in every if isinstance(part, Chart)]
         for place, chart in enumerate(found):

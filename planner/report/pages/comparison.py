@@ -44,14 +44,7 @@ _MEASURES = {
 
 
 def comparison_page(answer: Comparison) -> Page:
-    """Everything that a comparison found.
-
-    Args:
-        answer: The comparison. [-]
-
-    Returns:
-        The page. [-]
-    """
+    """Everything that a comparison found."""
     best = next((c for c in answer.candidates if c.name == answer.best), None)
     return Page(
         title="planner compare",

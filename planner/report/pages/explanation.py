@@ -35,16 +35,7 @@ from planner.specs.layouts.layout_text import short_layout
 
 
 def explanation_page(answer: Explained, workload: Workload, title: Heading) -> Page:
-    """Limits that clash and changes that help, or reasons why the best plan wins.
-
-    Args:
-        answer: Answer of `planner explain`. [-]
-        workload: The job, with the best plan's settings where there is one. [-]
-        title: The heading of the job. [-]
-
-    Returns:
-        The page. [-]
-    """
+    """Limits that clash and changes that help, or reasons why the best plan wins."""
     return (_feasible if answer.best else _infeasible)(answer, workload, title)
 
 

@@ -148,9 +148,6 @@ def error_histogram(outcomes: Sequence[Outcome]) -> Figure:
 
     Args:
         outcomes: Rows to count, shape (rows,). [-]
-
-    Returns:
-        Two histograms in bins of 2.5 %; errors beyond 60 % are in the last bin.
     """
     kinds = {
         "step time": [row.step_error for row in outcomes],
@@ -188,9 +185,6 @@ def error_boxes(outcomes: Sequence[Outcome]) -> Figure:
 
     Args:
         outcomes: Rows to count, shape (rows,). [-]
-
-    Returns:
-        One box a group; a menu picks the grouping.
     """
     timed = [row for row in outcomes if row.step_error is not None]
     names = list(GROUPINGS)

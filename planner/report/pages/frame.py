@@ -12,14 +12,7 @@ from planner.report.pages.blocks import Page
 
 
 def page_html(page: Page) -> str:
-    """A page as one file that needs nothing else.
-
-    Args:
-        page: The page. [-]
-
-    Returns:
-        HTML. [text]
-    """
+    """A page as one file that needs nothing else."""
     figures = [(chart.id, chart.figure) for chart in page.charts()]
     return rendered(
         "page.html.j2", title=page.title, page=page, figures=_scripts(figures)
@@ -27,27 +20,12 @@ def page_html(page: Page) -> str:
 
 
 def card_html(page: Page) -> str:
-    """A page as a part of a notebook: the heading, and all but figures folded below.
-
-    Args:
-        page: The page. [-]
-
-    Returns:
-        An HTML element without scripts. [text]
-    """
+    """A page as a part of a notebook: the heading, and all but figures folded below."""
     return _template("card.html.j2").render(page=page)
 
 
 def rendered(template: str, **values: object) -> str:
-    """A page template filled in with values, date, version and plotly.js.
-
-    Args:
-        template: File name of the template. [text]
-        values: Values to show; `figures` are made by `script_json`. [-]
-
-    Returns:
-        HTML. [text]
-    """
+    """A page template filled in with values, date, version and plotly.js."""
     return _template(template).render(
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         version=__version__,
@@ -69,14 +47,7 @@ def _template(name: str) -> Template:
 
 
 def hosts(text: str) -> str:
-    """A text with the host of every address in its place, for a card.
-
-    Args:
-        text: Sentences. [text]
-
-    Returns:
-        The text. [-]
-    """
+    """A text with the host of every address in its place, for a card."""
     return re.sub(r"https?://(?:www\.)?([^/\s;,)]+)[^\s;,)]*", r"\1", text)
 
 
@@ -85,14 +56,7 @@ def _scripts(figures: list[tuple[str, dict[str, object]]]) -> list[dict[str, str
 
 
 def script_json(figure: dict[str, object]) -> str:
-    """JSON that cannot end the surrounding script element.
-
-    Args:
-        figure: Data for plotly.js. [-]
-
-    Returns:
-        JSON. [text]
-    """
+    """JSON that cannot end the surrounding script element."""
     return json.dumps(figure, separators=(",", ":")).replace("<", "\\u003c")
 
 

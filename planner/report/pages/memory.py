@@ -19,15 +19,7 @@ from planner.specs.layouts.layout_text import short_layout
 
 
 def training_page(answer: TrainingMemory, title: Heading) -> Page:
-    """Memory of a training job, and the answers that go with it.
-
-    Args:
-        answer: Answer for the training job. [-]
-        title: The heading of the job. [-]
-
-    Returns:
-        The page. [-]
-    """
+    """Memory of a training job, and the answers that go with it."""
     judged = "The most frugal legal layout" if answer.chosen else "As given"
     return Page(
         title=f"planner memory: {title.model}",
@@ -61,16 +53,7 @@ def _methods(answer: TrainingMemory) -> Table:
 
 
 def serving_page(answer: InferenceMemory, model: str, gpu: str) -> Page:
-    """Memory of an inference job, and the answers that go with it.
-
-    Args:
-        answer: Answer for the inference job. [-]
-        model: Name of the model. [-]
-        gpu: Name of the GPU. [-]
-
-    Returns:
-        The page. [-]
-    """
+    """Memory of an inference job, and the answers that go with it."""
     on = f"{answer.gpus} x {gpu}"
     (stage,) = answer.memory.stages
     held = stage.model_dump(mode="json", exclude={"stage", "moment"})

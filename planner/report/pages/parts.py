@@ -61,26 +61,12 @@ PLAIN = {
 
 
 def eyebrow(title: Heading) -> str:
-    """Heading of a job on one line.
-
-    Args:
-        title: The heading of the job. [-]
-
-    Returns:
-        Model, machine, framework, batch. [text]
-    """
+    """Heading of a job on one line."""
     return f"{title}; {title.job}"
 
 
 def tiles(estimate: Estimate) -> list[Tile]:
-    """The main numbers of an estimate.
-
-    Args:
-        estimate: Predicted time and memory of a layout. [-]
-
-    Returns:
-        Step, throughput, MFU, memory. [-]
-    """
+    """The main numbers of an estimate."""
     step, memory = estimate.step_time_s, estimate.memory
     mfu = estimate.mfu
     return [
@@ -110,9 +96,6 @@ def memory_tile(memory: MemoryEstimate | ServingEstimate) -> Tile:
 
     Args:
         memory: Peak memory. [GiB]
-
-    Returns:
-        The tile. [-]
     """
     peak = memory.peak_device_gib
     return Tile(
@@ -127,16 +110,7 @@ def memory_tile(memory: MemoryEstimate | ServingEstimate) -> Tile:
 def plan_sections(
     workload: Workload, plan: RankedPlan, why: Sequence[str] = ()
 ) -> Iterator[Section]:
-    """Everything about one plan: topology, timeline, memory and time.
-
-    Args:
-        workload: The job, with the plan's settings. [-]
-        plan: The plan. [-]
-        why: Reasons for the plan, beside its layout. [text]
-
-    Yields:
-        Sections in reading order.
-    """
+    """Everything about one plan: topology, timeline, memory and time."""
     yield layout_section(workload, plan, why)
     if words := too_long(plan.layout):
         yield Section("timeline", "One step of the pipeline", [Notes([words])])
@@ -150,11 +124,6 @@ def layout_section(
     workload: Workload, plan: RankedPlan, why: Sequence[str] = ()
 ) -> Section:
     """The layout, and on which parts of the cluster its ranks lie.
-
-    Args:
-        workload: The job. [-]
-        plan: The plan. [-]
-        why: Reasons for the plan. [text]
 
     Returns:
         The section. [-]
@@ -170,14 +139,7 @@ def layout_section(
 
 
 def plain_rows(layout: Layout) -> list[tuple[str, str]]:
-    """Parts of a layout in plain words, with those of practitioners in brackets.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        (part, value) in reading order. [text]
-    """
+    """Parts of a layout in plain words, with those of practitioners in brackets."""
     return [
         (PLAIN.get(name, name), value.removesuffix(" (innermost first)"))
         for name, value in layout_rows(layout)
@@ -211,14 +173,7 @@ def _lying(ranks: Ranks, layout: Layout) -> Iterator[Block]:
 
 
 def timeline_section(step: Timeline) -> Section:
-    """One step as the schedule simulator runs it.
-
-    Args:
-        step: The step. [-]
-
-    Returns:
-        Time of every rank by cause, and the Gantt chart. [-]
-    """
+    """One step as the schedule simulator runs it."""
     figure, meaning = rank_times(step)
     parts: list[Block] = [
         Chart(
@@ -291,9 +246,6 @@ def _sentence(words: str) -> str:
 def time_section(estimate: Estimate) -> Section:
     """Loss of peak FLOP/s by cause, and the step by cause.
 
-    Args:
-        estimate: Predicted time and memory of a layout. [-]
-
     Returns:
         The section. [-]
     """
@@ -319,11 +271,6 @@ def assumptions_section(
     workload: Workload, plan: RankedPlan, warnings: Sequence[str] = ()
 ) -> Section:
     """Assumptions, warnings and sources of a prediction.
-
-    Args:
-        workload: The job, with the plan's settings. [-]
-        plan: The plan. [-]
-        warnings: Warnings about legal but unusual settings. [text]
 
     Returns:
         The section. [-]

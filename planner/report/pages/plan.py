@@ -69,17 +69,7 @@ class Extras:
 def plan_page(
     result: Result, workload: Workload, title: Heading, extras: Extras
 ) -> Page:
-    """Everything that a search found, or reasons why it found nothing.
-
-    Args:
-        result: Answer of the search. [-]
-        workload: The job, with the best plan's settings. [-]
-        title: The heading of the job. [-]
-        extras: Trail of the search, and the fronts. [-]
-
-    Returns:
-        The page. [-]
-    """
+    """Everything that a search found, or reasons why it found nothing."""
     if not result.plans:
         return _empty(result, title, extras)
     best = result.plans[0]
@@ -166,15 +156,7 @@ def _fronts(extras: Extras) -> Iterator[Section]:
 def front_parts(
     memory: Sequence[FrontPoint], gpus: Sequence[FrontPoint]
 ) -> list[Block]:
-    """Both fronts, as far as they have more than one point.
-
-    Args:
-        memory: Step time against memory. [-]
-        gpus: Step time against GPUs. [-]
-
-    Returns:
-        A chart and a table of each front. [-]
-    """
+    """Both fronts, as far as they have more than one point."""
     parts: list[Block] = []
     pairs = (
         (memory, "headroom_gib", "Step time against free memory"),
@@ -305,9 +287,6 @@ def tie_parts(tie: Tie | None, *, robust: bool) -> list[Block]:
     Args:
         tie: The tie, or none. [-]
         robust: True if the first plan was chosen among the tied plans. [-]
-
-    Returns:
-        Sentences and a table; nothing without a tie. [-]
     """
     if tie is None:
         return []

@@ -22,17 +22,7 @@ def prediction_page(
     title: Heading,
     warnings: Sequence[str] = (),
 ) -> Page:
-    """Everything predicted of one given layout.
-
-    Args:
-        plan: The completed layout and its estimate. [-]
-        workload: The job. [-]
-        title: The heading of the job. [-]
-        warnings: Warnings about legal but unusual settings. [text]
-
-    Returns:
-        The page. [-]
-    """
+    """Everything predicted of one given layout."""
     return Page(
         title=f"planner predict: {title.model}",
         eyebrow=eyebrow(title),

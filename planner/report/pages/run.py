@@ -18,9 +18,6 @@ def phased_page(parts: Sequence[tuple[str, Page]], run: Run | None) -> Page:
     Args:
         parts: Name and page of each phase; an empty name without phases. [-]
         run: The run, None where no tokens are known. [-]
-
-    Returns:
-        The page. [-]
     """
     (_, first), several = parts[0], len(parts) > 1
     sections = [
@@ -68,9 +65,6 @@ def _tile(run: Run) -> Tile:
 
 def run_section(run: Run) -> Section:
     """Time, interruptions, GPU-hours, cost and energy of a run.
-
-    Args:
-        run: The run. [-]
 
     Returns:
         The section. [-]

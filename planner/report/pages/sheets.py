@@ -47,9 +47,6 @@ def percent(value: float | None, *, signed: bool = False) -> str:
     Args:
         value: The figure, or None. [1]
         signed: True to write a plus sign. [-]
-
-    Returns:
-        For example `+4.2%`. [text]
     """
     if value is None:
         return NOTHING
@@ -57,14 +54,7 @@ def percent(value: float | None, *, signed: bool = False) -> str:
 
 
 def opening(answer: Validation) -> str:
-    """Number of rows and sources, and of suspect, unsupported and invalid rows.
-
-    Args:
-        answer: The validation. [-]
-
-    Returns:
-        One sentence. [text]
-    """
+    """Number of rows and sources, and of suspect, unsupported and invalid rows."""
     both = (answer.summary, answer.summary_v100)
     sources = len({row.source for row in answer.rows})
     counts = {
@@ -80,14 +70,7 @@ def opening(answer: Validation) -> str:
 
 
 def summary_sheet(answer: Validation) -> Sheet:
-    """Errors over rows and as the average over sources, V100 apart.
-
-    Args:
-        answer: The validation. [-]
-
-    Returns:
-        One row for each quantity and way to average. [-]
-    """
+    """Errors over rows and as the average over sources, V100 apart."""
     main, apart = answer.summary, answer.summary_v100
     lines = [
         ("step time, over rows", main.step_time),
@@ -107,14 +90,7 @@ def _error_cells(its: Errors) -> tuple[str, ...]:
 
 
 def ranking_sheet(answer: Validation) -> Sheet:
-    """Ranking within sweeps of one job, over sweeps and over sources.
-
-    Args:
-        answer: The validation. [-]
-
-    Returns:
-        One row for each way to average; none without sweeps. [-]
-    """
+    """Ranking within sweeps of one job, over sweeps and over sources."""
     main, apart = answer.summary, answer.summary_v100
     lines = [
         ("over sweeps", main.ranking),
@@ -145,14 +121,7 @@ def _ranking_cells(its: Ranking) -> tuple[str, ...]:
 
 
 def sweeps_sheet(answer: Validation) -> Sheet:
-    """Every sweep, the lowest Kendall tau first.
-
-    Args:
-        answer: The validation. [-]
-
-    Returns:
-        One row for each sweep. [-]
-    """
+    """Every sweep, the lowest Kendall tau first."""
     worst_first = sorted(answer.sweeps, key=lambda sweep: sweep.kendall_tau)
     rows = tuple(
         (
@@ -171,14 +140,7 @@ def sweeps_sheet(answer: Validation) -> Sheet:
 
 
 def oom_sheet(answer: Validation) -> Sheet:
-    """Verdicts of planner on runs that worked, and on runs that did not fit.
-
-    Args:
-        answer: The validation. [-]
-
-    Returns:
-        One row for the runs that worked, one for the runs that did not fit. [-]
-    """
+    """Verdicts of planner on runs that worked, and on runs that did not fit."""
     oom = answer.summary.oom
     ran = (oom.true_negative, oom.at_risk_ran, oom.false_positive)
     failed = (oom.false_negative, oom.true_positive)
@@ -200,14 +162,7 @@ def _shares(counts: Sequence[int]) -> tuple[str, ...]:
 
 
 def group_sheets(answer: Validation) -> tuple[Sheet, ...]:
-    """Errors by GPU, framework, stack, architecture, context, scale and source.
-
-    Args:
-        answer: The validation. [-]
-
-    Returns:
-        One table for each way to group. [-]
-    """
+    """Errors by GPU, framework, stack, architecture, context, scale and source."""
     return tuple(_group_sheet(answer.summary, grouping) for grouping in GROUPINGS)
 
 
@@ -228,14 +183,7 @@ def _group_cells(its: Errors) -> tuple[str, ...]:
 
 
 def claims_sheet(answer: Validation) -> Sheet:
-    """Gains that plans claim over measured layouts, by source; empty without a search.
-
-    Args:
-        answer: The validation. [-]
-
-    Returns:
-        Figures of each source. [-]
-    """
+    """Gains that plans claim over measured layouts, by source."""
     groups = {n: its.claimed_gain for n, its in answer.summary.by_source.items()}
     every = {"all": answer.summary.claimed_gain} | groups
     shares = {n: (g.median, g.p90, g.over_8_percent) for n, g in every.items() if g.n}
@@ -245,28 +193,12 @@ def claims_sheet(answer: Validation) -> Sheet:
 
 
 def worst_time_sheet(answer: Validation, most: int) -> Sheet:
-    """The rows with the largest errors of step time, V100 apart.
-
-    Args:
-        answer: The validation. [-]
-        most: Rows to show. [1]
-
-    Returns:
-        Worst first. [-]
-    """
+    """The rows with the largest errors of step time, V100 apart."""
     return _worst(answer, most, "step time [s]", _time_cells)
 
 
 def worst_memory_sheet(answer: Validation, most: int) -> Sheet:
-    """The rows with the largest errors of peak memory, V100 apart.
-
-    Args:
-        answer: The validation. [-]
-        most: Rows to show. [1]
-
-    Returns:
-        Worst first. [-]
-    """
+    """The rows with the largest errors of peak memory, V100 apart."""
     return _worst(answer, most, "memory [GiB]", _memory_cells)
 
 
@@ -303,22 +235,12 @@ def number(value: float | None) -> str:
 
     Args:
         value: Any quantity, or None. [any]
-
-    Returns:
-        For example `12.35`. [text]
     """
     return NOTHING if value is None else f"{value:.4g}"
 
 
 def suspect_sheet(answer: Validation) -> Sheet:
-    """Rows whose own source is in doubt: shown, not counted.
-
-    Args:
-        answer: The validation. [-]
-
-    Returns:
-        One row for each suspect measurement, with the reason. [-]
-    """
+    """Rows whose own source is in doubt: shown, not counted."""
     rows = (row for row in answer.rows if not row.counted and row.status == "ok")
     return Sheet(
         "Suspect rows, not counted",
@@ -337,27 +259,13 @@ def suspect_sheet(answer: Validation) -> Sheet:
 
 
 def unsupported_sheet(answer: Validation) -> Sheet:
-    """Rows that could not be priced, and why.
-
-    Args:
-        answer: The validation. [-]
-
-    Returns:
-        One row for each unsupported measurement. [-]
-    """
+    """Rows that could not be priced, and why."""
     rows = (row for row in answer.rows if row.status == "unsupported")
     return Sheet("Unsupported rows", ("row", "reason"), _reasons(rows), words=2)
 
 
 def invalid_sheet(answer: Validation) -> Sheet:
-    """Rows that could not be read, and why.
-
-    Args:
-        answer: The validation. [-]
-
-    Returns:
-        One row for each invalid measurement, named with the file. [-]
-    """
+    """Rows that could not be read, and why."""
     rows = [row for row in answer.rows if row.status == "invalid"]
     named = tuple((f"{r.file}: {r.id}" if r.id else r.file, r.reason) for r in rows)
     return Sheet("Invalid rows", ("row", "reason"), named, words=2)
@@ -368,14 +276,7 @@ def _reasons(rows: Iterable[RowResult]) -> tuple[tuple[str, ...], ...]:
 
 
 def rows_sheet(answer: Validation) -> Sheet:
-    """Every row that was priced.
-
-    Args:
-        answer: The validation. [-]
-
-    Returns:
-        One row for each priced measurement, in order of listing. [-]
-    """
+    """Every row that was priced."""
     titles = (
         "row",
         "source",

@@ -16,14 +16,7 @@ _CURVES = frozenset({"source", "seq_len", "forward", "backward"})
 
 
 def source_sheets(workload: Pricing) -> tuple[Sheet, ...]:
-    """Facts of the hardware, measurements of it, and the software stack.
-
-    Args:
-        workload: The job. [-]
-
-    Returns:
-        Tables; a mixed fleet has hardware and measurements of every pool. [text]
-    """
+    """Facts of the hardware, measurements of it, and the software stack."""
     return (
         *(sheet for part in workload.parts for sheet in _hardware(part)),
         *(_measured(part) for part in workload.parts),
@@ -108,14 +101,7 @@ def _stack(workload: Workload) -> Sheet:
 
 
 def constants_sheet(stack: Mapping[str, object]) -> Sheet:
-    """Every constant of the stack in force.
-
-    Args:
-        stack: Name to value. [-]
-
-    Returns:
-        One row for each constant. [text]
-    """
+    """Every constant of the stack in force."""
     rows = tuple((name.replace("_", " "), _plain(v)) for name, v in stack.items())
     return Sheet("Constants of the stack in force", ("constant", "value"), rows, 2)
 

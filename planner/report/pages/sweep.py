@@ -8,14 +8,7 @@ from planner.specs.answer.sweep import Cell, SweepAnswer
 
 
 def sweep_page(answer: SweepAnswer) -> Page:
-    """Everything that a sweep found.
-
-    Args:
-        answer: The sweep. [-]
-
-    Returns:
-        The page. [-]
-    """
+    """Everything that a sweep found."""
     reasons = tuple(reasons_against(answer))
     figure, legend = sweep_chart(answer)
     chart = Chart(figure, "Throughput of each combination", legend)

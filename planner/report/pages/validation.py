@@ -16,12 +16,6 @@ def validation_page(answer: Validation) -> str:
     """Figures and tables of a validation, with plotly.js inside.
 
     Works offline, follows the reader's light or dark theme, and prints.
-
-    Args:
-        answer: The validation. [-]
-
-    Returns:
-        HTML. [text]
     """
     return rendered(
         "validation.html.j2",
@@ -34,14 +28,7 @@ def validation_page(answer: Validation) -> str:
 
 
 def summary_page(answer: Validation) -> Page:
-    """The summary of a validation as a page of its own, without figures.
-
-    Args:
-        answer: The validation. [-]
-
-    Returns:
-        The page. [-]
-    """
+    """The summary of a validation as a page of its own, without figures."""
     return Page(
         title="planner validate",
         eyebrow=sheets.opening(answer),

@@ -44,16 +44,7 @@ class PhaseAnswer:
 
     @classmethod
     def of_search(cls, name: str, title: Heading, result: Result) -> "PhaseAnswer":
-        """The answer of a search.
-
-        Args:
-            name: Name of the phase. [text]
-            title: The heading of the phase's job. [-]
-            result: Answer of the search. [-]
-
-        Returns:
-            The answer, with the first plan if there is one. [-]
-        """
+        """The answer of a search."""
         best = result.plans[0] if result.plans else None
         return cls(name, title, best, result.warnings, result)
 
@@ -71,9 +62,6 @@ def screen(
         run: The whole run, None where no tokens are known. [-]
         command: Command that does the next step. [text]
         assumed: Words for what the job left open. [text]
-
-    Returns:
-        A renderable of at most 40 lines. [-]
     """
     parts = [part for answer in answers for part in _parts(answer)]
     tail = [Part("Assumed", (("; ".join(assumed),),))] if assumed else []

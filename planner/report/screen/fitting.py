@@ -30,11 +30,7 @@ class Part:
     titles: tuple[str, ...] = ()
 
     def shown(self) -> RenderableType:
-        """The name beside the rows.
-
-        Returns:
-            A renderable. [-]
-        """
+        """The name beside the rows."""
         body = Table.grid(padding=(0, 2))
         if self.titles:
             body.add_row(*(Text(title, style="dim") for title in self.titles))
@@ -65,15 +61,7 @@ class Screen:
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> RenderResult:
-        """Lay the screen out: rows of the longest part, then last parts, give way.
-
-        Args:
-            console: Console of rich. [-]
-            options: Options of rich. [-]
-
-        Yields:
-            Renderables.
-        """
+        """Lay the screen out: rows of the longest part, then last parts, give way."""
 
         def height(*shown: RenderableType) -> int:
             return len(console.render_lines(Group(*shown), options, pad=False))

@@ -23,15 +23,7 @@ NEXT = ("step", "slower", "GiB", "risk", "what differs")
 
 
 def layout_sentences(plan: RankedPlan, told: Explanation) -> Iterator[str]:
-    """A layout, reasons for idle GPUs, and reasons to leave the fastest.
-
-    Args:
-        plan: The plan. [-]
-        told: Reasons for the plan. [-]
-
-    Yields:
-        The layout in words; sentences. [text]
-    """
+    """A layout, reasons for idle GPUs, and reasons to leave the fastest."""
     yield _layout(plan)
     yield from told.binding[1:]
     if plan.slower > 0:
@@ -58,9 +50,6 @@ def memory_words(memory: MemoryEstimate) -> str:
 
     Args:
         memory: Peak memory. [GiB]
-
-    Returns:
-        Parts with semicolons between them. [text]
     """
     peak, most = memory.peak_device_gib, fullest_words(memory)
     interval = f"{peak.low:.1f} to {peak.high:.1f}"
@@ -72,14 +61,7 @@ def memory_words(memory: MemoryEstimate) -> str:
 
 
 def time_words(estimate: Estimate) -> str:
-    """Largest costs of a step, its throughput and utilisation.
-
-    Args:
-        estimate: Predicted time of a layout. [-]
-
-    Returns:
-        Parts with semicolons between them. [text]
-    """
+    """Largest costs of a step, its throughput and utilisation."""
     kernels, others = costs_words(estimate)
     mfu = estimate.mfu
     return (
@@ -96,14 +78,7 @@ def _padding(estimate: Estimate) -> str:
 
 
 def next_rows(result: Result) -> tuple[tuple[str, ...], ...]:
-    """The next best plans: step, distance, memory, risk, and what differs.
-
-    Args:
-        result: Answer of a search with plans. [-]
-
-    Returns:
-        A row of `NEXT` for each plan after the first. [text]
-    """
+    """The next best plans: step, distance, memory, risk, and what differs."""
     best, *others = result.plans
     tied = {plan.rank for plan in result.tie.plans} if result.tie else set()
     return tuple(
@@ -126,14 +101,7 @@ def _slower(plan: RankedPlan, *, is_tied: bool) -> str:
 
 
 def risk_words(memory: MemoryEstimate) -> str:
-    """Probability that a plan does not fit.
-
-    Args:
-        memory: Peak memory. [-]
-
-    Returns:
-        For example `14%`, `under 1%`. [text]
-    """
+    """Probability that a plan does not fit."""
     chance = memory.oom_probability
     if chance is None:
         return memory.verdict
@@ -144,12 +112,6 @@ def proof_words(result: Result) -> str:
     """Guarantee of a search in a line.
 
     gap = bound / value - 1 for a throughput.
-
-    Args:
-        result: Answer of a search. [-]
-
-    Returns:
-        A sentence. [text]
     """
     search, gap = result.search, result.objective.gap
     over = f" of {search.variants} settings" if search.variants > 1 else ""
@@ -181,9 +143,6 @@ def _fits(result: Result) -> str:
 def full_words(result: Result) -> str:
     """Most that the full space may bring, where it was not searched.
 
-    Args:
-        result: Answer of a search. [-]
-
     Returns:
         The end of a sentence; empty where nothing was left out. [text]
     """
@@ -203,14 +162,7 @@ def _space(result: Result) -> str:
 
 
 def run_sentence(run: Run) -> str:
-    """Time, share that trains, GPU-hours, cost and energy of a run.
-
-    Args:
-        run: The run. [-]
-
-    Returns:
-        Parts with semicolons between them. [text]
-    """
+    """Time, share that trains, GPU-hours, cost and energy of a run."""
     told = dict(run_rows(run))
     return "; ".join(_run_parts(told))
 
@@ -223,12 +175,5 @@ def _run_parts(told: dict[str, str]) -> Iterator[str]:
 
 
 def dashed(lines: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Sentences as rows; a dash before each of several.
-
-    Args:
-        lines: Sentences. [text]
-
-    Returns:
-        Rows of one cell, or of a dash and a cell. [text]
-    """
+    """Sentences as rows; a dash before each of several."""
     return tuple(("-", line) for line in lines) if len(lines) > 1 else ((*lines,),)

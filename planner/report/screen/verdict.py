@@ -30,9 +30,6 @@ def verdict(
         title: Model and machine. [-]
         estimates: Name and estimate of each phase; an empty name without phases. [-]
         run: The whole run, None where no tokens are known. [-]
-
-    Returns:
-        A sentence without its full stop. [text]
     """
     worst = max((its.memory for _, its in estimates), key=_chance)
     steps = ", ".join(_step(name, its.step_time_s) for name, its in estimates)
@@ -40,15 +37,7 @@ def verdict(
 
 
 def planless(title: Heading, result: Result) -> str:
-    """Say that a search found no plan.
-
-    Args:
-        title: Model and machine. [-]
-        result: Answer of a search without plans. [-]
-
-    Returns:
-        A sentence without its full stop. [text]
-    """
+    """Say that a search found no plan."""
     if result.status == "infeasible" and result.fastest is not None:
         risk = risk_limit(result)
         return (
@@ -87,9 +76,6 @@ def three_digits(seconds: float) -> str:
 
     Args:
         seconds: The time. [s]
-
-    Returns:
-        For example `6.52`. [text]
     """
     return f"{seconds:,.0f}" if seconds >= 100 else f"{seconds:#.3g}"
 

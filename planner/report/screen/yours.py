@@ -19,15 +19,7 @@ LEAST = 0.001
 
 
 def yours_rows(result: Result) -> tuple[tuple[str, ...], ...]:
-    """Ours, yours and the plain layout.
-
-    Args:
-        result: Answer of a search, with the spec's layout beside it. [-]
-
-    Returns:
-        A row of `YOURS` each; yours alone where it is the answer, or where there is
-        none; no row where it cannot be priced. [text]
-    """
+    """Ours, yours and the plain layout."""
     told = result.yours
     if told is None or told.given is None:
         return ()

@@ -49,10 +49,6 @@ def aimed(workload: Pricing, tier: FirstTier) -> FirstTier:
 def kernel_seconds(workload: Pricing, space: Space) -> Floats:
     """Seconds of all GPUs in kernels for one step of every candidate.
 
-    Args:
-        workload: A variant of the job.
-        space: Candidates, each with one recompute kind for all layers, or blocks.
-
     Returns:
         GPU-seconds. [s], shape (candidates,)
 

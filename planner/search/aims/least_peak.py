@@ -41,15 +41,7 @@ class LeastPeak:
 
 
 def least_peak(variants: Sequence[Pricing], stop: Stop) -> LeastPeak:
-    """Find the least peak over the spaces of all variants.
-
-    Args:
-        variants: The variants of a job, on GPUs of one kind. [-]
-        stop: Ends the work early. [-]
-
-    Returns:
-        The least peak and its bound, which meet unless a limit was reached.
-    """
+    """Find the least peak over the spaces of all variants."""
     search = _Search(stop)
     try:
         for variant in variants:
@@ -188,10 +180,6 @@ def least_budgets(table: CostTable, space: Space) -> Floats:
     """Least budget with which arithmetic does not rule a candidate out.
 
     Whether a candidate may fit is monotone in the budget, so that halving finds it.
-
-    Args:
-        table: Priced meshes.
-        space: Candidates on them.
 
     Returns:
         Budget; inf where not even the job's own may do. [block], shape (candidates,)

@@ -42,10 +42,6 @@ class SpaceBounds:
 def space_bounds(table: CostTable, space: Space) -> SpaceBounds:
     """Bound every candidate with a few array operations.
 
-    Args:
-        table: Priced meshes.
-        space: Candidates on them.
-
     Returns:
         Lower bounds on the step and the memory verdict. [s] and [1]
     """

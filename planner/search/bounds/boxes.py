@@ -30,14 +30,7 @@ class Box(NamedTuple):
 
     @classmethod
     def whole(cls, costs: StageCosts) -> "Box":
-        """The box that holds every split of the class, whatever the memory.
-
-        Args:
-            costs: The inner problem.
-
-        Returns:
-            Limits of every rank and stage, the same for all problems of a class.
-        """
+        """The box that holds every split of the class, whatever the memory."""
         fewest = np.array(costs.fewest)
         low = fewest[stages_by_rank(costs)].sum(axis=1)
         most = np.full(costs.stages, costs.most_layers)
@@ -46,14 +39,7 @@ class Box(NamedTuple):
 
     @classmethod
     def of(cls, costs: StageCosts) -> "Box":
-        """The box that holds every split that fits.
-
-        Args:
-            costs: The inner problem.
-
-        Returns:
-            Limits of every rank and stage.
-        """
+        """The box that holds every split that fits."""
         return cls.whole(costs).fitting(costs)
 
     def take(self, rows: Ints | int | None) -> "Box":
@@ -61,28 +47,15 @@ class Box(NamedTuple):
 
         Args:
             rows: Indices, or one index; None makes one box several. [1]
-
-        Returns:
-            The boxes.
         """
         return Box(*(each[rows] for each in self))
 
     def fitting(self, costs: StageCosts) -> "Box":
-        """The part in which every rank has at most the layers that fit.
-
-        Args:
-            costs: The inner problem.
-
-        Returns:
-            Boxes with fewer layers on some ranks.
-        """
+        """The part in which every rank has at most the layers that fit."""
         return self._replace(high=np.minimum(self.high, most_layers(costs)))
 
     def holds(self, costs: StageCosts) -> Mask:
         """Tell if layers within a box can add up to the model.
-
-        Args:
-            costs: The inner problem.
 
         Returns:
             False only where no split lies in the box. [bool], shape (boxes,)
@@ -105,9 +78,6 @@ class Box(NamedTuple):
 def stages_decide(costs: StageCosts) -> bool:
     """Tell if the layers of every stage are the whole split.
 
-    Args:
-        costs: The inner problem.
-
     Returns:
         True with one entry of the menu and one copy of the model: layers stay in order,
         so that those before a stage tell the kinds on it.
@@ -117,10 +87,6 @@ def stages_decide(costs: StageCosts) -> bool:
 
 def is_near_whole(costs: StageCosts, box: Box) -> bool:
     """Tell if whole splits of a box are few enough to be asked for one by one.
-
-    Args:
-        costs: The inner problem.
-        box: One box.
 
     Returns:
         True where every rank's load is fixed, every stage has one of two numbers of
@@ -145,15 +111,7 @@ class Sorted(NamedTuple):
 
     @classmethod
     def of(cls, costs: StageCosts, lines: Lines) -> "Sorted":
-        """Sort the prices of the commonest kind.
-
-        Args:
-            costs: An inner problem whose stages decide.
-            lines: Linear functions of the counts.
-
-        Returns:
-            Prices of each line.
-        """
+        """Sort the prices of the commonest kind."""
         by_rank = lines.factors[:, :, _commonest(costs), 0][:, stages_by_rank(costs)]
         order = np.argsort(by_rank, axis=2, kind="stable")
         by_rank = np.take_along_axis(by_rank, order, axis=2)
@@ -162,14 +120,7 @@ class Sorted(NamedTuple):
         return cls(order, by_rank, across, np.take_along_axis(flat, across, axis=1))
 
     def take(self, rows: Ints) -> "Sorted":
-        """Prices of some lines.
-
-        Args:
-            rows: Indices. [1]
-
-        Returns:
-            Their prices.
-        """
+        """Prices of some lines."""
         return Sorted(*(each[rows] for each in self))
 
 
@@ -188,12 +139,6 @@ def least_in_boxes(
     takes its fewest layers, then each rank what it lacks on its cheapest stages, then
     all ranks together the layers that are left. What the layers of the other kinds cost
     more, or less, is dealt out by itself (``_others``).
-
-    Args:
-        costs: An inner problem whose stages decide.
-        lines: A linear function of the counts for each box, or one for all.
-        boxes: Boxes that hold a split each.
-        known: Prices of the lines, where they are sorted already.
 
     Returns:
         Values that no split in the box goes below. shape (boxes,)

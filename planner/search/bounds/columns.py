@@ -96,11 +96,6 @@ class Folds:
 def columns_of(table: CostTable, space: Space, folds: Folds | None = None) -> Columns:
     """Spread the columns of a table over candidates.
 
-    Args:
-        table: Priced meshes.
-        space: Candidates on them.
-        folds: The table's layer kinds, folded; made here if absent.
-
     Returns:
         Columns of shape (candidates,).
     """

@@ -29,10 +29,6 @@ def dealt_bound(table: CostTable, space: Space) -> Floats:
     the first tier. On several pools see
     :func:`planner.search.bounds.pool_bounds.dealt_to_pools`.
 
-    Args:
-        table: Priced meshes.
-        space: Candidates on them.
-
     Returns:
         The bound, straggler factor included; 0 where two directions meet. [s],
         shape (candidates,)

@@ -21,9 +21,6 @@ def step_floor(workload: Pricing) -> float:
     trained layer the forward alone. A rank lasts at least as long as it multiplies,
     and the longest is at least the mean.
 
-    Args:
-        workload: A variant of the job.
-
     Returns:
         Time that no layout of the declared space goes below. [s]
 

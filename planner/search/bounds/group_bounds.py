@@ -103,9 +103,6 @@ class Group:
 def widest(costs: StageCosts) -> StageCosts:
     """The problem with a class of splits that holds those of all with its shape.
 
-    Args:
-        costs: An inner problem.
-
     Returns:
         The problem; where pools differ, a stage may hold all layers.
     """

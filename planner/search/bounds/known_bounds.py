@@ -77,10 +77,6 @@ class KnownBounds:
     def of(self, workload: Pricing, space: Space) -> Floats:
         """Bounds of candidates, where they are known.
 
-        Args:
-            workload: A variant of the job.
-            space: Candidates.
-
         Returns:
             Lower bounds; 0 where none is known. [s], shape (candidates,)
         """

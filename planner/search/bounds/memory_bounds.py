@@ -21,12 +21,6 @@ def cannot_fit(costs: StageCosts) -> bool:
     hold every copy of the model.
 
     Most of what cannot fit fails in the passes. Idle moments are then not looked at.
-
-    Args:
-        costs: The inner problem.
-
-    Returns:
-        True only if nothing can fit.
     """
     bare = costs.timeless
     return _too_few(bare, _most_in_passes(bare)) or _too_few(bare, most_layers(costs))
@@ -34,9 +28,6 @@ def cannot_fit(costs: StageCosts) -> bool:
 
 def most_layers(costs: StageCosts) -> Ints:
     """Most layers that every rank can hold; -1 where not even the fewest fit.
-
-    Args:
-        costs: The inner problem.
 
     Returns:
         An upper bound, from one moment at a time. [1], shape (pp,)

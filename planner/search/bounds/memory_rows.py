@@ -18,9 +18,6 @@ def memory_lines(costs: StageCosts) -> list[Linear]:
     dearest chunks. A row also follows from another row of the rank with factors and
     constant at least as large, since counts are never negative.
 
-    Args:
-        costs: The inner problem.
-
     Returns:
         Memory less the budget, rank by rank. [block]
     """

@@ -42,14 +42,7 @@ Shape = tuple[object, ...]
 
 
 def shape_of(costs: StageCosts) -> Shape:
-    """Key of the operation graph of an inner problem.
-
-    Args:
-        costs: The inner problem.
-
-    Returns:
-        The key; problems with equal keys have equal paths.
-    """
+    """Key of the operation graph of an inner problem."""
     return (
         costs.schedule,
         costs.pp,
@@ -75,9 +68,6 @@ def lessons_of(costs: StageCosts) -> Shape:
 
 def class_of(costs: StageCosts) -> Shape:
     """Key of the splits of an inner problem, whatever fits: problems share boxes.
-
-    Args:
-        costs: The inner problem.
 
     Returns:
         The key; problems with equal keys have equal paths and classes.
@@ -110,28 +100,14 @@ class ShapePaths:
         self.latest: dict[object, Any] = {}
 
     def of_work(self, costs: StageCosts) -> PathColumns:
-        """First family of paths, which takes no graph.
-
-        Args:
-            costs: The inner problem.
-
-        Returns:
-            One path through every rank.
-        """
+        """First family of paths, which takes no graph."""
         key = (costs.schedule, costs.pp, costs.vpp, costs.micro_batches)
         if key not in self.work:
             self.work[key] = PathColumns.of([_work_family(costs)])
         return self.work[key]
 
     def of(self, costs: StageCosts) -> PathColumns:
-        """Paths of a candidate's operation graph.
-
-        Args:
-            costs: The inner problem.
-
-        Returns:
-            One path through every rank, by family.
-        """
+        """Paths of a candidate's operation graph."""
         key = shape_of(costs)
         if key not in self.known:
             self.known[key] = PathColumns.of(_families(costs))
@@ -140,51 +116,26 @@ class ShapePaths:
     def knows(self, costs: StageCosts) -> bool:
         """Tell if the graph of a shape was built already.
 
-        Args:
-            costs: The inner problem.
-
         Returns:
             True where all its families of paths are known.
         """
         return shape_of(costs) in self.known
 
     def bound(self, costs: StageCosts) -> list[Path]:
-        """Paths on which bounds of other candidates of the shape rest.
-
-        Args:
-            costs: The inner problem.
-
-        Returns:
-            Paths that the search has found already.
-        """
+        """Paths on which bounds of other candidates of the shape rest."""
         return self.binding.get(lessons_of(costs), [])
 
     def deciding(self, costs: StageCosts) -> list[Path]:
-        """Paths that ruled whole splits of candidates of the shape out.
-
-        Args:
-            costs: The inner problem.
-
-        Returns:
-            The latest paths.
-        """
+        """Paths that ruled whole splits of candidates of the shape out."""
         return self.decided.get(lessons_of(costs), [])
 
     def keep_deciding(self, costs: StageCosts, paths: Sequence[Path]) -> None:
-        """Remember paths that ruled whole splits of a candidate out.
-
-        Args:
-            costs: The inner problem.
-            paths: Paths of the candidate's graph.
-        """
+        """Remember paths that ruled whole splits of a candidate out."""
         known = [*self.deciding(costs), *paths]
         self.decided[lessons_of(costs)] = known[-MOST_DECIDING:]
 
     def splits(self, costs: StageCosts) -> list[Counts]:
         """Good splits of other candidates of the shape and the menu's length.
-
-        Args:
-            costs: The inner problem.
 
         Returns:
             The latest splits. [1], each of shape (stages, kinds, menu)
@@ -193,12 +144,7 @@ class ShapePaths:
         return [split for split in known if split.shape[2] == len(costs.menu)]
 
     def keep_split(self, costs: StageCosts, split: Counts) -> None:
-        """Remember a good split of a candidate.
-
-        Args:
-            costs: The inner problem.
-            split: Layers by stage, kind and menu entry. [1]
-        """
+        """Remember a good split of a candidate."""
         key = lessons_of(costs)
         others = [s for s in self.best.get(key, []) if not np.array_equal(s, split)]
         self.best[key] = [split, *others][:MOST_SPLITS]
@@ -209,10 +155,6 @@ class ShapePaths:
         """Remember into which boxes the splits of a candidate were cut.
 
         The finest cut of a shape stays, up to the most boxes of one shape.
-
-        Args:
-            costs: The inner problem, whose stages decide.
-            leaves: Boxes that hold every split, and weighted paths that bound each.
         """
         if self.count_cases(costs) <= len(leaves) <= MOST_BOXES:
             columns = zip(*(box for box, _ in leaves), strict=True)
@@ -220,12 +162,7 @@ class ShapePaths:
             self.cases[class_of(costs)] = boxes, [mean for _, mean in leaves]
 
     def keep_latest(self, candidate: object, paths: Any) -> None:
-        """Keep what only the latest candidates are to find again: it takes memory.
-
-        Args:
-            candidate: Whose it is.
-            paths: Its own paths, with their program.
-        """
+        """Keep what only the latest candidates are to find again: it takes memory."""
         self.latest[candidate] = paths
         if len(self.latest) > MOST_LATEST:
             del self.latest[next(iter(self.latest))]
@@ -239,9 +176,6 @@ class ShapePaths:
     ) -> tuple[Box, list[WeightedPath | None]] | None:
         """Boxes of another candidate of the shape and class.
 
-        Args:
-            costs: The inner problem.
-
         Returns:
             Boxes that hold every split, and weighted paths that bound each; None
             where none are known, or where stages do not decide.
@@ -251,9 +185,6 @@ class ShapePaths:
     def count_cases(self, costs: StageCosts) -> int:
         """Number of boxes into which candidates of the shape have cut the splits.
 
-        Args:
-            costs: The inner problem.
-
         Returns:
             Boxes; 0 where none are known, or where stages do not decide. [1]
         """
@@ -261,24 +192,13 @@ class ShapePaths:
         return 0 if known is None else len(known[1])
 
     def lessons(self, costs: StageCosts) -> int:
-        """Number of times that multipliers were found for the shape.
-
-        Args:
-            costs: The inner problem.
-
-        Returns:
-            A count that grows. [1]
-        """
+        """Number of times that multipliers were found for the shape."""
         return self.taught[lessons_of(costs)]
 
     def fresh(
         self, costs: StageCosts, seen: tuple[int, int]
     ) -> tuple[list[WeightedPath], tuple[int, int]]:
         """Weighted paths of a shape that were not seen yet.
-
-        Args:
-            costs: The inner problem.
-            seen: Lessons and families that were seen. [1]
 
         Returns:
             Means of the families that are known, then multipliers, the latest first;
@@ -297,11 +217,6 @@ class ShapePaths:
         self, costs: StageCosts, paths: Sequence[Path], weights: Sequence[float]
     ) -> WeightedPath | None:
         """Keep the paths that bound one candidate, for others of the shape.
-
-        Args:
-            costs: The inner problem.
-            paths: Paths of the candidate's graph.
-            weights: Multiplier of each path. [1]
 
         Returns:
             The weighted sum of the paths; None without any.
@@ -345,13 +260,6 @@ def work_path(costs: StageCosts, rank: int) -> Path:
     ends with the backward of the last micro-batch's chunk 0. Where the backward is
     split, the stream ends with a weight gradient, after which nothing drains. Of two
     directions, the direction that reaches the rank first starts the stream.
-
-    Args:
-        costs: The inner problem.
-        rank: Pipeline rank. [1]
-
-    Returns:
-        A path of the operation graph.
     """
     slots = Slots(costs.pp, costs.vpp)
     counts = np.zeros(slots.n_slots, dtype=np.int64)
@@ -369,15 +277,7 @@ def work_path(costs: StageCosts, rank: int) -> Path:
 
 
 def even_counts(costs: StageCosts, entry: int = 0) -> Counts:
-    """The even split with one menu entry everywhere; even in time on several pools.
-
-    Args:
-        costs: The inner problem.
-        entry: Index into the menu. [1]
-
-    Returns:
-        Layers by stage, kind and menu entry. [1]
-    """
+    """The even split with one menu entry everywhere; even in time on several pools."""
     layers = even_layers(costs.layer_count, costs.stages)
     if costs.hosts:
         layers = tuple(balanced_layers(costs))
@@ -388,10 +288,6 @@ def even_counts(costs: StageCosts, entry: int = 0) -> Counts:
 
 def in_class(costs: StageCosts, counts: Counts) -> bool:
     """Tell if a split lies in the declared class of layer counts.
-
-    Args:
-        costs: The inner problem.
-        counts: Layers by stage, kind and menu entry. [1]
 
     Returns:
         True if every stage has between the fewest and the most layers.

@@ -67,10 +67,6 @@ def pooled_bound(table: CostTable, space: Space) -> Floats:
 
     With whole layers and with sends see :func:`_trips`; the larger of the two counts.
 
-    Args:
-        table: Priced meshes.
-        space: Candidates on them.
-
     Returns:
         The bound, straggler factor included; 0 on a single pool. [s]
     """
@@ -90,10 +86,6 @@ def dealt_to_pools(table: CostTable, space: Space) -> Floats:
 
     Every rank offers the loads of its pool, up to the layers that fit into the pool's
     memory with the activations that the rank has in flight.
-
-    Args:
-        table: Priced meshes of several pools.
-        space: Candidates on them.
 
     Returns:
         The bound, straggler factor included; infinite where all ranks together hold
@@ -313,11 +305,6 @@ def _mean(table: CostTable, space: Space, hosting: Floats) -> Floats:
 def layer_times(table: CostTable, kind: int, space: Space) -> Ints:
     """Forward and backward of a layer of every candidate, at its cheapest.
 
-    Args:
-        table: Priced meshes of one pool.
-        kind: Kind of layer. [1]
-        space: Candidates on them.
-
     Returns:
         Time of a micro-batch. [ns], shape (candidates,)
     """
@@ -374,9 +361,6 @@ def balanced_layers(costs: StageCosts) -> list[int]:
 
     Layers go one by one to the stage that is then done first, within the declared
     class. Of equal stages the first takes the layer.
-
-    Args:
-        costs: The inner problem, on several pools.
 
     Returns:
         Layers. [1], shape (stages,)

@@ -60,10 +60,6 @@ def weighted_bound(costs: StageCosts, paths: ShapePaths) -> int:
 
     A mean of paths at any weights is at most the step, whatever the costs.
 
-    Args:
-        costs: The inner problem.
-        paths: Paths and multipliers that the search knows of the shape.
-
     Returns:
         The best of these bounds; 0 without any. [ns]
     """
@@ -90,10 +86,6 @@ def _means(costs: StageCosts, paths: ShapePaths) -> tuple[Lines, Ints]:
 
 def proof_of(costs: StageCosts, mean: WeightedPath) -> tuple[Linear, int] | None:
     """A weighted path as a line that is at most the weight times the step.
-
-    Args:
-        costs: The inner problem.
-        mean: Weighted sum of paths of its shape.
 
     Returns:
         Line and weight; None where the sums might overflow 64 bits.
@@ -154,13 +146,6 @@ def cases_of(costs: StageCosts, paths: ShapePaths) -> Cases:
 
     The cases are those of another candidate of the shape and class; or of
     ``last_loaded``. They do not depend on the memory, which decides what of them fits.
-
-    Args:
-        costs: The inner problem.
-        paths: Paths and multipliers that the search knows of the shape.
-
-    Returns:
-        Boxes of loads that hold every split.
     """
     known = paths.cases_like(costs)
     if known is not None:

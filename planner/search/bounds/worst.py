@@ -9,9 +9,6 @@ SAFE = 2**62
 def worst_step(costs: StageCosts) -> int:
     """Time of all operations one after the other: no step or path is longer.
 
-    Args:
-        costs: The inner problem.
-
     Returns:
         Time. [ns]
     """

@@ -20,14 +20,7 @@ class Cut(NamedTuple):
     most: Ints
 
     def take(self, at: Ints | Mask | int) -> "Cut":
-        """Some of the boxes.
-
-        Args:
-            at: Which, or which one. [1]
-
-        Returns:
-            The boxes, or the box.
-        """
+        """Some of the boxes."""
         return Cut(self.fewest[at], self.most[at])
 
 
@@ -44,10 +37,6 @@ class _OfClass:
 def corners_like(costs: StageCosts, shapes: ShapePaths) -> Cut | None:
     """Boxes of the last candidate of the shape and class.
 
-    Args:
-        costs: The inner problem.
-        shapes: What the search knows of the shape.
-
     Returns:
         Boxes that hold every split, whatever the memory; None without any.
     """
@@ -58,36 +47,20 @@ def corners_like(costs: StageCosts, shapes: ShapePaths) -> Cut | None:
 def keep_corners(
     costs: StageCosts, shapes: ShapePaths, boxes: Cut, paths: CornerPaths
 ) -> None:
-    """Remember the boxes of a candidate, and a path of each.
-
-    Args:
-        costs: The inner problem.
-        shapes: What the search knows of the shape.
-        boxes: Boxes that hold every split, whatever the memory.
-        paths: Paths of the shape, one for each box.
-    """
+    """Remember the boxes of a candidate, and a path of each."""
     known = shapes.corners.setdefault(class_of(costs), _OfClass())
     known.boxes, known.taught = boxes, known.taught + 1
     known.paths = [paths, *known.paths][:MOST_LESSONS]
 
 
 def note_in_vain(costs: StageCosts, shapes: ShapePaths) -> None:
-    """Note that corners did not raise the bound of a candidate, the first of its class.
-
-    Args:
-        costs: The inner problem.
-        shapes: What the search knows of the shape.
-    """
+    """Note that corners did not raise the bound of the first candidate of a class."""
     known = shapes.corners.setdefault(class_of(costs), _OfClass())
     known.in_vain = not known.taught
 
 
 def were_in_vain(costs: StageCosts, shapes: ShapePaths) -> bool:
     """Tell if corners did not raise the bound of the first candidate of the class.
-
-    Args:
-        costs: The inner problem.
-        shapes: What the search knows of the shape.
 
     Returns:
         True where other bounds are better.
@@ -99,16 +72,7 @@ def were_in_vain(costs: StageCosts, shapes: ShapePaths) -> bool:
 def fresh_corners(
     costs: StageCosts, shapes: ShapePaths, seen: int
 ) -> tuple[list[CornerPaths], int]:
-    """Paths of boxes that were not seen yet, the latest first.
-
-    Args:
-        costs: The inner problem.
-        shapes: What the search knows of the shape.
-        seen: Lessons that were seen. [1]
-
-    Returns:
-        Paths, and the lessons that are seen now.
-    """
+    """Paths of boxes that were not seen yet, the latest first."""
     known: _OfClass | None = shapes.corners.get(class_of(costs))
     if known is None:
         return [], 0

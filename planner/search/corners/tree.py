@@ -39,9 +39,6 @@ def has_few_left(costs: StageCosts) -> bool:
 
     A class without extra layers has so few splits then that programs settle it soon.
 
-    Args:
-        costs: The inner problem.
-
     Returns:
         True where corners of boxes are worth a look.
     """

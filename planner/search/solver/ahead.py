@@ -73,11 +73,7 @@ class Ahead:
     """
 
     def __init__(self, stop: Stop) -> None:
-        """Start nothing yet.
-
-        Args:
-            stop: Tells how much memory there is. [-]
-        """
+        """Start nothing yet."""
         self.stop, self.spent = stop, 0.0
         self.open: WeakSet[Ticket] = WeakSet()
         self.waiting: list[_Entry] = []
@@ -86,16 +82,7 @@ class Ahead:
         self.is_off, self.lock = is_alone(), RLock()
 
     def offer(self, asked: Asked, rank: float, asker: Asker) -> Ticket:
-        """Hand a question in that will be asked before long.
-
-        Args:
-            asked: The box.
-            rank: Place among all questions: the least is answered first. [1]
-            asker: Who will ask it. [-]
-
-        Returns:
-            Its ticket. Who drops it takes the question back.
-        """
+        """Hand a question in that will be asked before long."""
         ticket = Ticket(asked, asker)
         with self.lock:
             if self.is_off:
@@ -108,15 +95,7 @@ class Ahead:
         return ticket
 
     def answer(self, ticket: Ticket, stop: Stop) -> Solved:
-        """Answer a question, or wait for its answer and answer others meanwhile.
-
-        Args:
-            ticket: The question.
-            stop: Ends the work early. [-]
-
-        Returns:
-            The answer; one that claims nothing where the work ended before.
-        """
+        """Answer a question, or wait for its answer and answer others meanwhile."""
         if self._takes(ticket):
             self._solve(ticket, stop)
         while ticket.future is not None and not ticket.future.done():
@@ -242,14 +221,7 @@ _AHEAD: ContextVar[Ahead | None] = ContextVar("_AHEAD", default=None)
 
 @contextmanager
 def ahead_of(stop: Stop) -> Iterator[Ahead]:
-    """Let other cores work ahead of the search that begins meanwhile.
-
-    Args:
-        stop: Tells how much memory there is. [-]
-
-    Yields:
-        Who takes the questions.
-    """
+    """Let other cores work ahead of the search that begins meanwhile."""
     ours = Ahead(stop)
     token = _AHEAD.set(ours)
     try:
@@ -260,9 +232,5 @@ def ahead_of(stop: Stop) -> Iterator[Ahead]:
 
 
 def ahead() -> Ahead:
-    """Hand back who takes questions: other cores too within a search, else one alone.
-
-    Returns:
-        Those of the search; else none but the caller. [-]
-    """
+    """Hand back who takes questions: other cores within a search, else one alone."""
     return _AHEAD.get() or Ahead(Stop(memory=0.0))

@@ -62,15 +62,7 @@ class Solved:
 
 
 def solve_box(asked: Asked, stop: Stop | None = None) -> Solved:
-    """Solve the program of a box, and put aside what is slower than asked for.
-
-    Args:
-        asked: The box.
-        stop: Ends the work early. [-]
-
-    Returns:
-        Bound, optimum, and where to cut the box.
-    """
+    """Solve the program of a box, and put aside what is slower than asked for."""
     costs, enough = asked.costs, asked.enough
     cuts = Cuts(costs, stop)
     cuts.add(list(asked.paths))
@@ -95,14 +87,7 @@ def solve_box(asked: Asked, stop: Stop | None = None) -> Solved:
 
 
 def unsolved(asked: Asked) -> Solved:
-    """The answer to a question that was given up: it claims nothing new.
-
-    Args:
-        asked: The box.
-
-    Returns:
-        The known bound, without an optimum.
-    """
+    """The answer to a question that was given up: it claims nothing new."""
     return Solved(
         bound=asked.bound,
         solution=None,
@@ -151,11 +136,6 @@ def shaved(
 
 def bounds_in(costs: StageCosts, found: tuple[Linear, int], boxes: Box) -> Ints:
     """Bounds of several boxes by one line.
-
-    Args:
-        costs: An inner problem whose stages decide.
-        found: A line that is at most the weight times the step, and the weight.
-        boxes: Boxes that hold a split each.
 
     Returns:
         Bounds. [ns], shape (boxes,)

@@ -13,34 +13,14 @@ LEAST_GAIN = 1e-7
 
 
 def parted(box: Box, end: int, at: int, limit: int) -> Box:
-    """Limit the layers of one rank or stage.
-
-    Args:
-        box: The box.
-        end: Field of the limit. [1]
-        at: Rank or stage. [1]
-        limit: Layers. [1]
-
-    Returns:
-        A part of the box.
-    """
+    """Limit the layers of one rank or stage."""
     column = box[end].copy()
     column[at] = limit
     return Box(*(column if place == end else each for place, each in enumerate(box)))
 
 
 def halves(box: Box, ends: tuple[int, int], at: int, below: int) -> tuple[Box, Box]:
-    """Cut a box in two.
-
-    Args:
-        box: The box.
-        ends: Fields of the fewest and the most layers. [1]
-        at: Rank or stage. [1]
-        below: Most layers there in the first half; the second has more. [1]
-
-    Returns:
-        Two boxes that hold every split of the box once.
-    """
+    """Cut a box in two."""
     fewest, most = ends
     return parted(box, most, at, below), parted(box, fewest, at, below + 1)
 

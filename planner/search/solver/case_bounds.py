@@ -347,11 +347,7 @@ class LoadTree:
                 self._push(bound, part)
 
     def leaves(self) -> list[tuple[Box, WeightedPath | None]]:
-        """All boxes, which hold every split once, and weighted paths that bound each.
-
-        Returns:
-            Boxes and paths, for other candidates of the shape.
-        """
+        """All boxes, which hold each split once, and weighted paths that bound each."""
         left = [
             (node.box, node.mean) for *_, node in self.nodes if node.box is not None
         ]

@@ -71,9 +71,6 @@ class Cuts:
     def add(self, paths: list[Path]) -> list[Linear]:
         """Add paths, each once.
 
-        Args:
-            paths: Any paths of the operation graph.
-
         Returns:
             Linear function of each path. [ns]
         """
@@ -95,11 +92,7 @@ class Cuts:
         return sorted(self.binding) or list(range(len(self.lines)))
 
     def note(self, weights: list[float]) -> None:
-        """Remember the paths that the last program rests on.
-
-        Args:
-            weights: Multiplier of each path. [1]
-        """
+        """Remember the paths that the last program rests on."""
         self.rounds += 1
         rows = (row for row, weight in enumerate(weights) if weight > 0)
         self.binding |= dict.fromkeys(rows, self.rounds)
@@ -111,15 +104,7 @@ class Cuts:
         return tuple(self.paths[row] for row in kept or range(len(self.paths)))
 
     def program(self, box: Box, *, anew: bool = False) -> LayerProgram:
-        """The program of a box, with all paths of the pool as rows.
-
-        Args:
-            box: Limits on the layers of ranks and stages.
-            anew: Give up the last basis, which may be spoilt.
-
-        Returns:
-            The one program, which now keeps to the box.
-        """
+        """The program of a box, with all paths of the pool as rows."""
         if anew or self._program is None:
             self._program = LayerProgram(self.costs, self.lines)
         self._program.within(box)
@@ -270,16 +255,7 @@ class Tightened:
 
 
 def known_cuts(costs: StageCosts, shapes: ShapePaths, stop: Stop | None = None) -> Cuts:
-    """Paths of a candidate that the search knows of the shape.
-
-    Args:
-        costs: The inner problem.
-        shapes: Paths that the search knows.
-        stop: Ends the work early. [-]
-
-    Returns:
-        The paths as linear functions of the layer counts.
-    """
+    """Paths of a candidate that the search knows of the shape."""
     cuts, known = Cuts(costs, stop), shapes.of(costs)
     pairs = zip(known.counts, known.p2p.tolist(), strict=True)
     cuts.add([*(Path(*pair) for pair in pairs), *shapes.bound(costs)])
@@ -301,9 +277,6 @@ def tighten(
         enough: A bound above this rules the candidate out: stop there. [ns]
         shapes: Paths that the search knows of the shape; found paths are added.
         stop: Ends the work early. [-]
-
-    Returns:
-        A bound at least as large, and the paths that matter.
     """
     shapes = shapes or ShapePaths()
     cuts = known_cuts(costs, shapes, stop)
@@ -318,10 +291,6 @@ def tighten(
 
 def rank_loads(costs: StageCosts, solution: Solution) -> Floats:
     """Layers of every rank at an optimum that need not be whole.
-
-    Args:
-        costs: The inner problem.
-        solution: An optimum of the candidate's program.
 
     Returns:
         Layers. [1], shape (pp,)

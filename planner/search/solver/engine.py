@@ -16,12 +16,6 @@ def engine(work: float) -> cp.CpSolver:
     The part of the presolve that looks for constraints inside others is off. With it
     OR-Tools 9.15 calls some models infeasible that are not, and some bounds proven
     that do not hold (github.com/google/or-tools/issues/5293).
-
-    Args:
-        work: Deterministic time after which the solver gives up. [1]
-
-    Returns:
-        A solver for one call.
     """
     solver = cp.CpSolver()
     solver.parameters.num_workers = 1
@@ -34,16 +28,7 @@ def engine(work: float) -> cp.CpSolver:
 
 
 def answered(solver: cp.CpSolver, model: cp.CpModel, stop: Stop) -> object:
-    """Solve in a second thread; this thread ends the solver when the search ends.
-
-    Args:
-        solver: A solver for one call.
-        model: The model.
-        stop: Ends the work early. [-]
-
-    Returns:
-        The solver's status.
-    """
+    """Solve in a second thread; this thread ends the solver when the search ends."""
     with ThreadPoolExecutor(max_workers=1) as beside:
         answer = beside.submit(solver.solve, model)
         try:

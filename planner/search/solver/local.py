@@ -44,9 +44,6 @@ def fastest(costs: StageCosts, listed: Iterable[Counts]) -> Split | None:
     Args:
         costs: The inner problem.
         listed: Splits; those outside the class or the memory are left out.
-
-    Returns:
-        The first of the fastest, or none where no split fits.
     """
     found = fitting(costs, list(listed))
     if not found:
@@ -58,15 +55,7 @@ def fastest(costs: StageCosts, listed: Iterable[Counts]) -> Split | None:
 
 
 def fitting(costs: StageCosts, splits: Sequence[Counts]) -> list[Counts]:
-    """Splits in the class that fit the memory.
-
-    Args:
-        costs: The inner problem.
-        splits: Any splits.
-
-    Returns:
-        Those that are admitted, in the same order.
-    """
+    """Splits in the class that fit the memory."""
     inside = [split for split in splits if in_class(costs, split)]
     if not inside:
         return []
@@ -93,9 +82,6 @@ class Descender:
 
         Args:
             starts: Splits; those outside the class or the memory are left out.
-
-        Returns:
-            The best split met, or none where no start fits.
         """
         here = self._step(self._legal(list(starts)))
         waited = 0
@@ -217,9 +203,6 @@ def in_order(costs: StageCosts, layers: Sequence[int], like: Points) -> Counts:
         costs: The inner problem.
         layers: Layers of every stage. [1], shape (stages,)
         like: Layers, whole or not. [1], shape (stages, kinds, menu)
-
-    Returns:
-        Layers by stage, kind and menu entry. [1]
     """
     held = kinds_per_stage(costs.runs, len(costs.layers), layers)
     whole = np.maximum(like.sum(axis=2, keepdims=True), 1e-9)

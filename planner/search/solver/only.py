@@ -16,9 +16,6 @@ def only_split(costs: StageCosts) -> Counts | None:
 
     There is a single stage, or every stage has its fewest layers, or its most.
 
-    Args:
-        costs: The inner problem.
-
     Returns:
         Layers by stage, kind and menu entry; None where there is a choice. [1]
     """
@@ -44,9 +41,6 @@ class OnlySplit:
 
         Args:
             cutoff: Splits slower than this are of no interest. [ns]
-
-        Returns:
-            Step of the split, which is also the bound.
         """
         if not fits(self.costs, self.counts):
             return MeshAnswer(Outcome.INFEASIBLE, 0)

@@ -154,11 +154,7 @@ class LayerProgram:
         return _Row(line, self._row(line.factors * unit, -INF, limit, others), unit)
 
     def within(self, box: Box) -> None:
-        """Keep to a box from now on.
-
-        Args:
-            box: Limits on ranks; and on stages, where they decide.
-        """
+        """Keep to a box from now on."""
         self.box, rows = box, self.rows
         limits = zip(self.loads, box.low.tolist(), box.high.tolist(), strict=True)
         for (above, below), low, high in limits:
@@ -209,9 +205,6 @@ class LayerProgram:
 
     def least_within(self, box: Box) -> float:
         """Solve the program in another box, for its value alone.
-
-        Args:
-            box: Limits on ranks and stages, to which the program keeps from now on.
 
         Returns:
             The least step, no bound to rest on; 0 where the solver gave up. [ns]

@@ -36,10 +36,6 @@ solver's floating-point bound is exact: 104 days. [ns]"""
 def simulate(costs: StageCosts, counts: Counts) -> tuple[int, Linear]:
     """Step of a split, and its critical path as a cut.
 
-    Args:
-        costs: The inner problem.
-        counts: Layers by stage, kind and menu entry. [1]
-
     Returns:
         Makespan [ns], and a linear bound that equals the makespan at the split.
     """

@@ -40,24 +40,12 @@ class Variables:
         return self.model.new_int_var(0, most, f"y[{stage},{kind},{entry}]")
 
     def of_kind(self, stage: int, kind: int) -> cp.LinearExpr:
-        """Layers of one kind on a stage, over the menu.
-
-        Args:
-            stage: Virtual stage. [1]
-            kind: Layer kind. [1]
-
-        Returns:
-            A linear expression. [1]
-        """
+        """Layers of one kind on a stage, over the menu."""
         entries = range(len(self.costs.menu))
         return cp.LinearExpr.sum([self.y[stage, kind, r] for r in entries])
 
     def hint(self, counts: Counts) -> None:
-        """Start the solver at a split.
-
-        Args:
-            counts: Layers by stage, kind and menu entry. [1]
-        """
+        """Start the solver at a split."""
         self.model.clear_hints()  # type: ignore[no-untyped-call]
         for stage, variable in enumerate(self.n):
             self.model.add_hint(variable, int(counts[stage].sum()))
@@ -66,14 +54,7 @@ class Variables:
                 self.model.add_hint(count, int(counts[i, k, r]))
 
     def extract(self, solver: cp.CpSolver) -> Counts:
-        """Read the split off a solver.
-
-        Args:
-            solver: A solver that found a split.
-
-        Returns:
-            Layers by stage, kind and menu entry. [1]
-        """
+        """Read the split off a solver."""
         costs = self.costs
         layers = [solver.value(n) for n in self.n]
         counts = kinds_per_stage(costs.runs, len(costs.layers), layers)[:, :, None]

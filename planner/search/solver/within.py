@@ -14,10 +14,6 @@ from planner.specs.table import StageCosts
 def split_within(costs: StageCosts, stop: Stop) -> Counts | None:
     """Find any split that fits the budget.
 
-    Args:
-        costs: The inner problem.
-        stop: Ends the work between rounds of the solver.
-
     Returns:
         Layers by stage, kind and menu entry; None where the solver proves that no
         split fits. [1]

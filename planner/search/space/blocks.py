@@ -20,14 +20,7 @@ CHOSEN = -1
 
 
 def named_blocks(workload: Workload) -> tuple[int, ...]:
-    """Sizes of blocks that the user lists, such as `full:2`.
-
-    Args:
-        workload: The job. [-]
-
-    Returns:
-        Layers of every virtual stage, ascending. [1]
-    """
+    """Sizes of blocks that the user lists, such as `full:2`."""
     limits = workload.framework.limits
     if not limits.recompute_blocks or limits.recompute_scope != "plan":
         return ()
@@ -44,12 +37,6 @@ def block_rows(
     largest stage, rounded up. Candidates with blocks split the layers evenly, so each
     is a single plan. A block as large as the largest stage is full recompute, and not
     a separate candidate.
-
-    Args:
-        workload: The job. [-]
-        meshes: Meshes of the space. [-]
-        rows: Schedules of the meshes. [-]
-        removed: Counts by rule, to which the count of the rule here is added.
 
     Returns:
         Rows, and the menu entry of each: ``-1 - N``. [1], shape (candidates,)
@@ -75,42 +62,19 @@ def block_rows(
 
 
 def block_entries(menu: tuple[str, ...]) -> tuple[int, ...]:
-    """Entries of a menu that blocks are made of: full, then none.
-
-    Args:
-        menu: Recompute kinds. [text]
-
-    Returns:
-        Indices into the menu. [1]
-    """
+    """Entries of a menu that blocks are made of: full, then none."""
     return tuple(menu.index(name) for name in BLOCK_KINDS)
 
 
 def block_counts(costs: StageCosts) -> Counts:
-    """Only split of a candidate with blocks: even, the first layers under full.
-
-    Args:
-        costs: The inner problem, whose menu is full and none.
-
-    Returns:
-        Layers by stage, kind and menu entry. [1]
-    """
+    """Only split of a candidate with blocks: even, the first layers under full."""
     return layers_in_blocks(costs.runs, costs.stages, costs.block)
 
 
 def layers_in_blocks(
     runs: tuple[tuple[int, int], ...], stages: int, block: int
 ) -> Counts:
-    """Even split whose stages have so many first layers under full recompute.
-
-    Args:
-        runs: (layer kind, count) in model order. [1]
-        stages: Virtual stages. [1]
-        block: First layers of every stage under full recompute. [1]
-
-    Returns:
-        Layers by stage, kind and menu entry: full, then none. [1]
-    """
+    """Even split whose stages have so many first layers under full recompute."""
     total = sum(count for _, count in runs)
     layers = np.array(even_layers(total, stages))
     kinds = [kind for kind, _ in runs]
@@ -131,13 +95,6 @@ def block_work(
     recomputes ``(S - r) min(N, q) + r min(N, q + 1)`` layers in all. Full recompute
     of a layer takes longer than the cheapest recompute kind. The least difference over
     the kinds of layer counts for every layer.
-
-    Args:
-        table: Priced meshes.
-        pp: Pipeline ranks of every candidate. [1]
-        vpp: Virtual chunks of every candidate. [1]
-        entry: Menu entry of every candidate. [1]
-        mesh: Mesh of every candidate. [1]
 
     Returns:
         Time above the cheapest recompute kinds, 0 without blocks. [ns]

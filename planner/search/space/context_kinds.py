@@ -55,12 +55,6 @@ class ContextKinds:
     ) -> list[int]:
         """Kinds to try on some degrees.
 
-        Args:
-            ranks: Tensor ranks, context ranks, and all others. [1]
-            micro_batch: Sequences in a micro-batch. [1]
-            removed: Counts what a rule removes, by its name. [1]
-            experts: Neighbouring ranks that hold one copy of the experts. [1]
-
         Returns:
             Indices into ``CP_KINDS``; ``NOWHERE`` alone for one context rank. [1]
         """
@@ -122,9 +116,6 @@ def undominated(prices: Floats) -> list[int]:
 
     Args:
         prices: Times and memory. [s] and [B], shape (kinds, prices)
-
-    Returns:
-        Indices of the rows, ascending. [1]
     """
     no_more = (prices[:, None, :] <= prices[None, :, :]).all(axis=2)
     first = np.arange(len(prices))
@@ -167,11 +158,6 @@ def _members(family: str, cp: int) -> Iterator[str]:
 def scan_rule(workload: Workload, tp: int, cp: int) -> bool:
     """Tell if tensor and context ranks cannot share out a scan or compressed keys.
 
-    Args:
-        workload: The job. [-]
-        tp: Tensor ranks. [1]
-        cp: Context ranks. [1]
-
     Returns:
         True where heads are not whole, or nobody splits the sequence. [bool]
     """
@@ -189,11 +175,6 @@ def heads_divide(workload: Workload, tp: int, inner: int) -> bool:
     """Tell if every rank that Ulysses deals to gets whole heads.
 
     Query heads have to divide. Key heads have to, unless the framework copies them.
-
-    Args:
-        workload: The job. [-]
-        tp: Tensor ranks. [1]
-        inner: Ranks to which Ulysses deals. [1]
 
     Returns:
         True where heads are whole. [bool]

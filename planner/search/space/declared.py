@@ -35,55 +35,27 @@ class Space:
         return len(self.mesh)
 
     def take(self, candidates: Ints) -> "Space":
-        """Keep some candidates and all meshes.
-
-        Args:
-            candidates: Indices. [1]
-
-        Returns:
-            The space of these candidates alone.
-        """
+        """Keep some candidates and all meshes."""
         names = ("mesh", "vpp", "schedules", "menu")
         return replace(self, **{n: getattr(self, n)[candidates] for n in names})
 
     def mesh_of(self, candidate: int) -> Meshes:
-        """Mesh of a candidate.
-
-        Args:
-            candidate: Index. [1]
-
-        Returns:
-            Columns of length one.
-        """
+        """Mesh of a candidate."""
         return self.meshes.take(self.mesh[candidate : candidate + 1])
 
     def on_own_meshes(self) -> "Space":
-        """Leave out the meshes that no candidate is on.
-
-        Returns:
-            All candidates, on fewer meshes.
-        """
+        """Leave out the meshes that no candidate is on."""
         rows, own = np.unique(self.mesh, return_inverse=True)
         hostings = tuple(self.hostings[row] for row in rows if self.hostings)
         meshes = self.meshes.take(rows)
         return replace(self, meshes=meshes, mesh=own, hostings=hostings)
 
     def schedule(self, candidate: int) -> str:
-        """Schedule of a candidate.
-
-        Args:
-            candidate: Index. [1]
-
-        Returns:
-            Name of the schedule. [text]
-        """
+        """Schedule of a candidate."""
         return SEARCHED[self.schedules[candidate]]
 
     def hosting(self, candidate: int) -> tuple[int, ...]:
         """Pipeline ranks that each pool hosts, where there are several.
-
-        Args:
-            candidate: Index. [1]
 
         Returns:
             Ranks in the order of the pools; empty where one pool hosts all. [1]
@@ -101,14 +73,7 @@ class Space:
         return rows[self.mesh]
 
     def choices(self, candidate: int) -> tuple[int, ...]:
-        """Menu entries that the layers of a candidate may use.
-
-        Args:
-            candidate: Index. [1]
-
-        Returns:
-            Indices into the recompute menu. [1]
-        """
+        """Menu entries that the layers of a candidate may use."""
         entry = int(self.menu[candidate])
         if entry < CHOSEN:
             return block_entries(self.recompute)
@@ -116,9 +81,6 @@ class Space:
 
     def block(self, candidate: int) -> int:
         """First layers of every virtual stage that a candidate recomputes in full.
-
-        Args:
-            candidate: Index. [1]
 
         Returns:
             Layers; 0 where the candidate has no blocks. [1]
@@ -131,9 +93,6 @@ def joined(parts: Sequence[Space]) -> Space:
 
     Args:
         parts: At least one part; longer menus only append kinds to shorter menus.
-
-    Returns:
-        Candidates and meshes in the order of the parts.
     """
     if len(parts) == 1:
         return replace(parts[0], removed={})

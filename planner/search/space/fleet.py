@@ -48,14 +48,7 @@ class Shape(NamedTuple):
 
 
 def divisors(n: int) -> list[int]:
-    """Divisors in ascending order.
-
-    Args:
-        n: A positive whole number. [1]
-
-    Returns:
-        Divisors of n. [1]
-    """
+    """Divisors in ascending order."""
     small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
     return sorted({*small, *(n // d for d in small)})
 
@@ -70,15 +63,7 @@ class Axis:
 
 
 def whole_shapes(workload: Workload, legal: Axis) -> Iterator[Shape]:
-    """Degrees whose product is the fleet, innermost axes first.
-
-    Args:
-        workload: The job.
-        legal: Degrees that the model, framework and user allow.
-
-    Yields:
-        Shapes; dp is the rest, even where it does not divide the batch. [1]
-    """
+    """Degrees whose product is the fleet, innermost axes first."""
     gpus = workload.gpus
     for tp in divisors(gpus):
         for cp in divisors(gpus // tp) if legal.tensor(tp) else ():
@@ -88,16 +73,7 @@ def whole_shapes(workload: Workload, legal: Axis) -> Iterator[Shape]:
 
 
 def widths(workload: Workload, legal: Axis, gpus: int) -> Iterator[tuple[int, int]]:
-    """Tensor and context degrees of layouts that need not fill a fleet.
-
-    Args:
-        workload: The job.
-        legal: Degrees that the model, framework and user allow.
-        gpus: Most ranks. [1]
-
-    Yields:
-        tp and cp. [1]
-    """
+    """Tensor and context degrees of layouts that need not fill a fleet."""
     heads = max(kind.attention.heads for kind in workload.kinds)
     for tp in _upto(divisors(heads), gpus):
         contexts = divisors(workload.training.seq_len) if legal.tensor(tp) else []
@@ -119,11 +95,7 @@ class SmallerFleets:
         self.workload, self.legal = workload, legal
 
     def shapes(self) -> Iterator[Shape]:
-        """The declared shapes.
-
-        Yields:
-            tp, pp, cp, dp. [1]
-        """
+        """The declared shapes."""
         every = list(self._every())
         most = max((shape.gpus for shape in every), default=0)
         limited = self.workload.search.gpus is not None
@@ -172,11 +144,7 @@ class PoolShapes:
         self.parts = workload.parts
 
     def shapes(self) -> Iterator[Shape]:
-        """The declared shapes, listed as they are asked for.
-
-        Yields:
-            tp, pp, cp, dp and the ranks of every pool. [1]
-        """
+        """The declared shapes, listed as they are asked for."""
         sequences, first = self.workload.sequences, self.parts[0].gpus
         for tp, cp in widths(self.workload, self.legal, first):
             for dp in _upto(divisors(sequences), first // (tp * cp)):
@@ -241,15 +209,7 @@ class PoolShapes:
 def dealt_out(
     total: int, choices: Sequence[Sequence[int]]
 ) -> Iterator[tuple[int, ...]]:
-    """Ways to make a sum of one number from each list.
-
-    Args:
-        total: The sum. [1]
-        choices: Numbers in ascending order, one or more in each list. [1]
-
-    Yields:
-        One number from each list, the first lists' least first. [1]
-    """
+    """Ways to make a sum of one number from each list."""
     first, *others = choices
     if not others:
         if total in first:
@@ -269,9 +229,6 @@ def arrangements(workload: Pricing) -> tuple[Pricing, ...]:
     Several pools need a framework with pipelines, and a job that keeps nothing in host
     memory. Pools after the first may have half, or twice, the tp and the dp. That
     needs a framework that allows it, and a model without experts.
-
-    Args:
-        workload: The job.
 
     Returns:
         Jobs. On one kind of node the job itself. Where pods differ in size, also the
@@ -370,10 +327,6 @@ def _upto(values: list[int], most: int) -> list[int]:
 def fills_nodes(workload: Workload, gpus: int) -> bool:
     """Tell if ranks fill whole nodes, or nodes may be used in part.
 
-    Args:
-        workload: The job.
-        gpus: Ranks of a layout. [1]
-
     Returns:
         True where the layout can be placed.
     """
@@ -383,9 +336,6 @@ def fills_nodes(workload: Workload, gpus: int) -> bool:
 
 def may_idle(workload: Workload) -> bool:
     """Tell if layouts need not fill the fleet, by fleet and user's limits alone.
-
-    Args:
-        workload: The job.
 
     Returns:
         True where the user limits gpus, nodes are out of service, or pods differ. In

@@ -52,17 +52,7 @@ class NarrowGradients:
     def worth(
         self, shards: list[Shards], tp: int, held: int, removed: Counter[str]
     ) -> list[Shards]:
-        """Shardings that narrower gradients do not beat.
-
-        Args:
-            shards: ZeRO stages and shard groups. [1]
-            tp: Tensor ranks. [1]
-            held: Ranks that hold one copy of the experts. [1]
-            removed: Counts what the rule removes, by its name. [1]
-
-        Returns:
-            ZeRO stages and shard groups that stay. [1]
-        """
+        """Shardings that narrower gradients do not beat."""
         if self.least == float("inf"):
             return shards
         kept = [at for at in shards if not self._beaten(*at[:2], tp, held)]

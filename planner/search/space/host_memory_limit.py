@@ -16,14 +16,6 @@ def within_host_memory(workload: Pricing, space: Space, removed: Counter[str]) -
 
     The declared space leaves out a candidate if any split does not fit, even where
     other splits would.
-
-    Args:
-        workload: The job. [-]
-        space: Candidates. [-]
-        removed: Counts by rule, to which the count of the rule here is added.
-
-    Returns:
-        Indices of the candidates that stay. [1]
     """
     room = workload.topology.cluster.node.host_memory
     if room is None:

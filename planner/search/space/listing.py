@@ -33,15 +33,8 @@ PP_COLUMN = [field.name for field in fields(Meshes)].index("pp")
 def packed(rows: Iterable[tuple[int, ...]], stop: Stop) -> Rows:
     """Pack meshes as they are listed, in a twelfth of the tuples' memory.
 
-    Args:
-        rows: Meshes, one by one. [1]
-        stop: Ends the work. [-]
-
     Returns:
         Meshes. [1], shape (meshes, fields)
-
-    Raises:
-        StoppedError: A limit is reached.
     """
     width, left = len(fields(Meshes)), iter(rows)
     parts = [np.zeros((0, width), dtype=np.int32)]
@@ -70,39 +63,17 @@ class Listing:
         return len(self.rows)
 
     def slices(self, size: int) -> Iterator[slice]:
-        """Cut the meshes into parts.
-
-        Args:
-            size: Meshes in a part. [1]
-
-        Yields:
-            Parts in order; a single empty part where there is no mesh.
-        """
+        """Cut the meshes into parts."""
         for start in range(0, max(len(self), 1), size):
             yield slice(start, start + size)
 
     def only(self, some: slice) -> "Listing":
-        """Keep some meshes.
-
-        Args:
-            some: A part of the meshes.
-
-        Returns:
-            Listing of these meshes alone, copied.
-        """
+        """Keep some meshes."""
         rows, hostings = self.rows[some].copy(), self.hostings[some]
         return replace(self, rows=rows, hostings=hostings)
 
     def part(self, some: slice, removed: Counter[str]) -> Space:
-        """List the candidates on some meshes.
-
-        Args:
-            some: A part of the meshes.
-            removed: Counts by rule, to which the counts of the rules here are added.
-
-        Returns:
-            Candidates on those meshes alone.
-        """
+        """List the candidates on some meshes."""
         workload, menu = self.workload, self.menu
         full = workload.search.space == "full"
         meshes = Meshes.from_rows(self.rows[some])

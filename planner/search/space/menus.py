@@ -41,9 +41,6 @@ def offered(workload: Pricing) -> tuple[str, ...]:
     has every combination of the framework's modules, too. A fused attention core is
     left out.
 
-    Args:
-        workload: The job. [-]
-
     Returns:
         Names: plain kinds, then combinations, with fewer modules first. [text]
     """
@@ -74,18 +71,8 @@ def searched(
     kinds, combinations that nobody asked for by name are limited to the convex part.
     The declared full space holds no other combinations.
 
-    Args:
-        workload: The job. [-]
-        rows: All meshes of the space. [1]
-        menu: Kinds, the preferred first. [text]
-        removed: Counts by rule, to which the counts of the rules here are added.
-        stop: Ends the work. [-]
-
     Returns:
         The kinds that are searched, in the order of *menu*. [text]
-
-    Raises:
-        StoppedError: A limit is reached.
     """
     limits, asked = workload.framework.limits, workload.search.recompute
     plain = (*limits.recompute, *(limits.recompute_recipes if asked is None else ()))
@@ -124,18 +111,6 @@ def beaten(
     Every other layer holds no more than before. Nor does the sum of l grow,
     ``in flight x saved + transient = (in flight - 1) saved + (saved + transient)``. So
     the new plan fits wherever the old plan did.
-
-    Args:
-        workload: The job. [-]
-        rows: Meshes on which a kind has to beat another. [1]
-        menu: Kinds, the preferred first. [text]
-        stop: Ends the work. [-]
-
-    Returns:
-        Names of the beaten kinds; each is beaten by a kind that is not. [text]
-
-    Raises:
-        StoppedError: A limit is reached.
     """
     stop = stop or Stop()
     size = len(menu)
@@ -184,14 +159,6 @@ def convex_part(workload: Pricing, rows: Rows, menu: tuple[str, ...]) -> frozens
     Time and memory are sums over all layers for one micro-batch, relative to the first
     kind. The mean over ``SAMPLE`` meshes counts. A kind is on the front where some
     exchange rate of time for memory makes it the cheapest.
-
-    Args:
-        workload: The job. [-]
-        rows: Meshes of the space. [1]
-        menu: Kinds, the first of which keeps most. [text]
-
-    Returns:
-        Names. [text]
     """
     some = Meshes.from_rows(rows[next(_chunks(len(rows)))])
     first, own = workload.on_parts(some)[0]

@@ -40,14 +40,7 @@ class Rows(NamedTuple):
     """Entry of ``SEARCHED``. [1], shape (rows,)"""
 
     def take(self, rows: Ints) -> "Rows":
-        """Keep some rows.
-
-        Args:
-            rows: Indices. [1]
-
-        Returns:
-            The kept rows.
-        """
+        """Keep some rows."""
         return Rows(self.mesh[rows], self.vpp[rows], self.schedule[rows])
 
 
@@ -76,9 +69,6 @@ def schedule_rows(
         removed: Counts by rule, to which the counts of the rules here are added.
         full: True for the full space.
         chunks: Result of :func:`chunk_counts`, where already counted.
-
-    Returns:
-        One row for each mesh, schedule and number of chunks, in mesh order.
     """
     search = workload.search
     plain = search.allows_text("schedule", "1f1b") and search.allows("vpp", 1)
@@ -133,13 +123,6 @@ def menu_rows(
     tied: bool,
 ) -> tuple[Rows, Ints]:
     """Every schedule with every recompute kind that it may run with.
-
-    Args:
-        workload: The job.
-        rows: Schedules of the meshes.
-        menu: Recompute kinds. [text]
-        removed: Counts by rule, to which the count of the rule here is added.
-        tied: All layers share one kind; else each layer chooses.
 
     Returns:
         Rows, each as often as it has entries; and the entry of the menu, -1 where
@@ -211,9 +194,6 @@ def chunk_counts(
         pp: Pipeline ranks; numbers may repeat. [1]
         removed: Counts by rule, to which the counts of the rules here are added.
         full: True for the full space.
-
-    Returns:
-        Ascending numbers for each of the pipelines. [1]
     """
     return {
         int(ranks): _chunk_counts(workload, int(ranks), removed, full=full)

@@ -70,33 +70,14 @@ class Enumerator:
     def space(
         self, some: Iterable[tuple[int, ...]] | None = None, stop: Stop | None = None
     ) -> Space:
-        """Enumerate meshes, schedules and recompute settings.
-
-        Args:
-            some: Meshes to list candidates on, none for all. [1]
-            stop: Ends the work. [-]
-
-        Returns:
-            The declared space.
-        """
+        """Enumerate meshes, schedules and recompute settings."""
         space = self.listing(some, stop).part(slice(None), self.removed)
         return replace(space, removed=dict(self.removed))
 
     def listing(
         self, some: Iterable[tuple[int, ...]] | None = None, stop: Stop | None = None
     ) -> Listing:
-        """List the meshes of the space, whose candidates are made part by part.
-
-        Args:
-            some: Meshes to list candidates on, none for all. [1]
-            stop: Ends the work. [-]
-
-        Returns:
-            Meshes and recompute kinds.
-
-        Raises:
-            StoppedError: A limit is reached.
-        """
+        """List the meshes of the space, whose candidates are made part by part."""
         stop = stop or Stop()
         mixed = self.workload.mixed
         menu = self._recompute_menu()
@@ -381,9 +362,6 @@ class Enumerator:
 def fills(workload: Pricing) -> bool:
     """Tell if degrees that the user allows use every GPU of a fleet of one kind.
 
-    Args:
-        workload: The job. [-]
-
     Returns:
         False where every layout leaves GPUs idle, or there is none. [-]
     """
@@ -391,16 +369,5 @@ def fills(workload: Pricing) -> bool:
 
 
 def enumerate_space(workload: Pricing, stop: Stop | None = None) -> Space:
-    """List the declared space of a job.
-
-    Args:
-        workload: The job.
-        stop: Ends the work. [-]
-
-    Returns:
-        Meshes and candidates in a fixed order, with what each rule removed.
-
-    Raises:
-        StoppedError: A limit is reached.
-    """
+    """List the declared space of a job."""
     return Enumerator(workload).space(stop=stop)

@@ -20,12 +20,6 @@ def with_and_without(workload: Pricing) -> Iterator[Pricing]:
 
     A plan is in the variant of the switches that the framework takes with the plan. So
     the variants share no plan and leave no plan out.
-
-    Args:
-        workload: A variant of the job. [-]
-
-    Yields:
-        The variant with the switches on, then off; once where there are no switches.
     """
     names = workload.framework.by_plan
     routed = workload.model.expert_parameters > 0
@@ -42,9 +36,6 @@ def with_and_without(workload: Pricing) -> Iterator[Pricing]:
 def keeps_full(workload: Pricing) -> bool:
     """Tell if a variant may recompute whole layers with the switches that are on.
 
-    Args:
-        workload: A variant of the job. [-]
-
     Returns:
         False where a switch that is on forbids it.
     """
@@ -57,10 +48,6 @@ def keeps_full(workload: Pricing) -> bool:
 
 def of_the_variant(workload: Pricing, space: Space) -> Mask:
     """Candidates whose plans the framework takes with just the variant's switches.
-
-    Args:
-        workload: A variant of the job. [-]
-        space: Candidates. [-]
 
     Returns:
         True for each such candidate. shape (candidates,)
@@ -77,10 +64,6 @@ def of_the_variant(workload: Pricing, space: Space) -> Mask:
 
 def where_of(workload: Workload, space: Space) -> Layouts:
     """Candidates in the words of a framework's switches.
-
-    Args:
-        workload: The job. [-]
-        space: Candidates. [-]
 
     Returns:
         Columns; a candidate whose layers may choose full recompute counts as such.
@@ -108,14 +91,6 @@ def chosen_together(
     Where a switch of the stack forbids whole layers, there are two menus. The first
     has all kinds, whole layers first; the second has no whole layers. A block has whole
     layers in any case.
-
-    Args:
-        workload: The job. [-]
-        menu: Kinds. [text]
-        tied: All layers share one kind; else each layer chooses.
-
-    Returns:
-        Menus; the layers of a plan choose from one of them. [text]
     """
     if tied:
         return [(kind,) for kind in menu]

@@ -41,11 +41,6 @@ def written(workload: Pricing, space: Space, removed: Counter[str]) -> Ints:
     A job that no writer can express keeps every candidate. Such a job is refused
     before any search, or the stack has no writer.
 
-    Args:
-        workload: The job. [-]
-        space: The declared space of the job. [-]
-        removed: Counts by rule, to which the counts of the rules here are added.
-
     Returns:
         Indices. [1], shape (kept,)
     """

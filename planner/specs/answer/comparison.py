@@ -43,9 +43,6 @@ class Comparison(BaseModel):
         Args:
             ours: Causes of one layout. [s]
             theirs: Causes of another layout of the job. [s]
-
-        Returns:
-            Relative error of the difference. [1]
         """
         return self.spread * math.sqrt(differing(ours, theirs))
 
@@ -57,9 +54,6 @@ class Comparison(BaseModel):
         Args:
             ours: Causes of layout A. [s]
             theirs: Causes of layout B. [s]
-
-        Returns:
-            Between 0 and 1; a half for layouts that nothing tells apart. [1]
         """
         error, ahead = self.error(ours, theirs), _ahead(ours, theirs)
         if error == 0:
@@ -93,12 +87,6 @@ def odds(distance: float) -> float:
     (``benchmarks/accuracy/chances.py``). With r the difference in median errors::
 
         P = (1 + r / sqrt(3 + r^2)) / 2
-
-    Args:
-        distance: Predicted difference over the median error of the comparison. [1]
-
-    Returns:
-        Between 0 and 1; three quarters at one median error. [1]
     """
     return (1 + distance / math.sqrt(3 + distance**2)) / 2
 

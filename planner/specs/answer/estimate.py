@@ -29,36 +29,17 @@ class Interval(BaseModel):
 
     @classmethod
     def around(cls, value: float, band: Band, known: float = 0.0) -> "Interval":
-        """Spread a value by a band.
-
-        Args:
-            value: The prediction, any unit.
-            band: Bounds over what is not known of the value. [1]
-            known: Part of the value that has no uncertainty, in its unit.
-
-        Returns:
-            The interval, in the unit of the value.
-        """
+        """Spread a value by a band."""
         low, high = (known + (value - known) * scale for scale in (band.low, band.high))
         return cls(value=value, low=low, high=high)
 
     def at_least(self, known: float) -> "Interval":
-        """Raise the lower bound to what is counted, not estimated.
-
-        Args:
-            known: A part of the value that has no uncertainty, in its unit.
-
-        Returns:
-            The interval with a lower bound between this part and the value.
-        """
+        """Raise the lower bound to what is counted, not estimated."""
         low = min(max(self.low, known), self.value)
         return self.model_copy(update={"low": low})
 
     def verdict(self, capacity: float) -> Verdict:
         """Verdict on a capacity, where the interval is the memory that is needed.
-
-        Args:
-            capacity: Memory that exists, in the unit of the interval.
 
         Returns:
             ``oom`` where even the lower bound is too much, ``at-risk`` where the
@@ -157,9 +138,6 @@ class StageMemory(MomentMemory):
 
     def at(self, name: str) -> "StageMemory":
         """The rank at a moment of its own.
-
-        Args:
-            name: Name of the moment. [text]
 
         Returns:
             Memory at that moment; at the fullest where there is none. [GiB]

@@ -32,9 +32,6 @@ class Band(BaseModel):
 
         Args:
             factor: Above 1 to widen, below 1 to narrow. [1]
-
-        Returns:
-            Low and high to the power of the factor. [1]
         """
         return Band(low=self.low**factor, high=self.high**factor)
 
@@ -43,24 +40,11 @@ class Band(BaseModel):
 
         The logarithm of measured over predicted is normal about 0, with a spread of its
         own on either side; the band's ends are the 5 % and 95 % quantiles.
-
-        Args:
-            times: The multiple. [1]
-
-        Returns:
-            Between 0 and 1. [1]
         """
         return 1 - NormalDist().cdf(self.score(times))
 
     def score(self, times: float) -> float:
-        """Standard deviations by which a multiple of the prediction is off.
-
-        Args:
-            times: The multiple. [1]
-
-        Returns:
-            Negative below the prediction; -inf for 0. [1]
-        """
+        """Standard deviations by which a multiple of the prediction is off."""
         if times <= 0:
             return -inf
         spread = log(self.high) if times >= 1 else -log(self.low)
@@ -69,9 +53,6 @@ class Band(BaseModel):
     def times(self, score: float) -> float:
         """Multiple of the prediction that is off by so many standard deviations.
 
-        Args:
-            score: The deviations. [1]
-
         Returns:
             Inverse of :meth:`score`. [1]
         """
@@ -79,9 +60,6 @@ class Band(BaseModel):
 
     def exceeded(self, probability: float) -> float:
         """Multiple of the prediction that a measurement exceeds with a probability.
-
-        Args:
-            probability: Between 0 and 1, both left out. [1]
 
         Returns:
             The multiple: inverse of :meth:`beyond`. [1]
@@ -119,12 +97,6 @@ class Uncertainty(BaseModel):
         Where another layout of the job ran, this is on the condition that its memory
         stayed within ``ran_within``. Both errors are normal, with the correlation
         ``alike``.
-
-        Args:
-            times: The multiple. [1]
-
-        Returns:
-            Between 0 and 1. [1]
         """
         if self.ran_within == inf:
             return self.memory.beyond(times) if times > 0 else 1.0
@@ -132,9 +104,6 @@ class Uncertainty(BaseModel):
 
     def quantile(self, probability: float) -> float:
         """Multiple of the prediction that memory exceeds with a probability.
-
-        Args:
-            probability: Between 0 and 1, both left out. [1]
 
         Returns:
             The multiple: inverse of :meth:`beyond`. [1]
@@ -148,9 +117,6 @@ class Uncertainty(BaseModel):
         """Multiple of the prediction that has to fit for a limit on the risk.
 
         A layout that ran never admits another whose prediction alone is too much.
-
-        Args:
-            probability: The limit. [1]
 
         Returns:
             The quantile; at least 1 where it is below 1 for a layout that ran. [1]
@@ -172,14 +138,7 @@ class Uncertainty(BaseModel):
         return max(self.memory.score(self.ran_within), -FARTHEST)
 
     def counted(self, counter: str) -> Band:
-        """The band of a peak memory.
-
-        Args:
-            counter: Counter that measures it, see :data:`COUNTERS`. [text]
-
-        Returns:
-            Bounds over the predicted value. [1]
-        """
+        """The band of a peak memory."""
         band = {DEVICE: self.memory, ALLOCATED: self.allocated}
         return band.get(COUNTERS[counter], self.reserved)
 

@@ -53,9 +53,6 @@ class Deviation(BaseModel):
     def of(self, profile: Profile) -> Profile:
         """The profile with this deviation.
 
-        Args:
-            profile: The documented profile. [-]
-
         Returns:
             The profile with six constants moved; no time falls below zero. [-]
         """
@@ -66,14 +63,7 @@ class Deviation(BaseModel):
         return profile.model_copy(update=moved)
 
     def then(self, other: Self) -> Self:
-        """Both deviations together.
-
-        Args:
-            other: Deviation of the next level. [-]
-
-        Returns:
-            Factors multiplied, seconds added. [-]
-        """
+        """Both deviations together."""
         both: dict[str, float] = {
             name: getattr(self, name) * getattr(other, name) for name in FACTORS
         }

@@ -143,12 +143,6 @@ class Recipe:
     def kind(self, name: str) -> RecomputeKind:
         """Recompute kind of a name: one of ``kinds``, or a combination.
 
-        Args:
-            name: For example `full` or `layernorm+moe_act`. [text]
-
-        Returns:
-            The kind. [-]
-
         Raises:
             KeyError: There is no such kind; see :meth:`has_kind`.
         """
@@ -163,9 +157,6 @@ class Recipe:
 
     def has_kind(self, name: str) -> bool:
         """Tell if a name is a kind, or a combination in its only spelling.
-
-        Args:
-            name: A kind of recompute. [text]
 
         Returns:
             True for every name that :meth:`kind` knows.
@@ -291,14 +282,7 @@ class RecipeOverrides(BaseModel):
     """A recomputed layer sends no token again: what came in and went back stays."""
 
     def on(self, recipe: Recipe) -> Recipe:
-        """A recipe with these overrides.
-
-        Args:
-            recipe: Any recipe. [-]
-
-        Returns:
-            The recipe, unchanged where no override is given. [-]
-        """
+        """A recipe with these overrides."""
         given = {
             name: value
             for name in type(self).model_fields
@@ -363,14 +347,7 @@ class Framework(Switched):
         )
 
     def sending(self, wanted: CommDtype) -> Recipe:
-        """The recipe where gradients and parameters travel in other formats.
-
-        Args:
-            wanted: Formats; one that the framework does not have changes nothing. [-]
-
-        Returns:
-            The recipe, with the bytes that travel and are kept. [-]
-        """
+        """The recipe where gradients and parameters travel in other formats."""
         recipe, own = self.recipe, self.own_formats
         gradients = self.formats.gradients.get(wanted.gradients)
         if gradients and wanted.gradients != own.gradients:

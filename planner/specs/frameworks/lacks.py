@@ -47,37 +47,20 @@ class Lack:
     def holds(self, view: "View") -> bool:
         """Tell if a layout asks for the feature.
 
-        Args:
-            view: View of the layout. [-]
-
         Returns:
             True for every layout where the job itself asks for the feature.
         """
         return self.when is None or bool(self.when(view))
 
     def shown(self, view: "View") -> object:
-        """Value that the job or the layout asks for.
-
-        Args:
-            view: View of the layout. [-]
-
-        Returns:
-            A value for a message. [-]
-        """
+        """Value that the job or the layout asks for."""
         if self.value is not None or not self.field.startswith("layout."):
             return self.value
         return view.value(self.field.removeprefix("layout."))
 
 
 def no_reference(asked: Any) -> Iterator[Lack]:
-    """A reference model that a writer has no words for.
-
-    Args:
-        asked: The job. [-]
-
-    Yields:
-        One record where the job has a reference.
-    """
+    """A reference model that a writer has no words for."""
     if asked.training.reference is not None:
         allowed = "none; accelerate with stack.loss chunked, for which TRL has DPO"
         its = asked.training.reference
@@ -87,9 +70,6 @@ def no_reference(asked: Any) -> Iterator[Lack]:
 def states_rows(training: TrainingSpec) -> bool:
     """Tell if a job says how rows are filled, in words other than document.
 
-    Args:
-        training: The job's training block. [-]
-
     Returns:
         True where it has padding or lengths.
     """
@@ -97,16 +77,7 @@ def states_rows(training: TrainingSpec) -> bool:
 
 
 def other_rows(asked: Any, ways: tuple[str, ...], feature: str) -> Iterator[Lack]:
-    """A way to fill rows with texts that a writer has no words for.
-
-    Args:
-        asked: The job. [-]
-        ways: Ways that the writer has words for. [text]
-        feature: What it does otherwise, as half a sentence. [text]
-
-    Yields:
-        One record where the job states another way.
-    """
+    """A way to fill rows with texts that a writer has no words for."""
     its = asked.training
     if states_rows(its) and its.rows not in ways:
         none = "neither lengths nor padding"
@@ -114,15 +85,7 @@ def other_rows(asked: Any, ways: tuple[str, ...], feature: str) -> Iterator[Lack
 
 
 def plain_adapters(asked: Any, magnitudes: str) -> Iterator[Lack]:
-    """Variants of adapters, of a writer that has words for plain ones alone.
-
-    Args:
-        asked: The job. [-]
-        magnitudes: Why not DoRA. [text]
-
-    Yields:
-        One record per variant that the job asks for.
-    """
+    """Variants of adapters, of a writer that has words for plain ones alone."""
     its, where = asked.training.lora, "spec.training.lora"
     if its.rslora:
         what = "adapters are scaled by alpha over the rank"
@@ -135,9 +98,6 @@ def plain_adapters(asked: Any, magnitudes: str) -> Iterator[Lack]:
 
 def states_together() -> Iterator[Lack]:
     """States that FSDP2 moves to the host together or not at all.
-
-    Yields:
-        One record.
 
     References:
         torch 2.13 distributed/fsdp/_fully_shard/_fsdp_api.py, CPUOffloadPolicy: shards,
@@ -171,14 +131,7 @@ class View:
         return kinds.pop() if len(kinds) == 1 else "mixed" if kinds else "none"
 
     def value(self, path: str) -> object:
-        """Value that the layout has in the field of a record.
-
-        Args:
-            path: Path below `layout`. [text]
-
-        Returns:
-            A value for a message. [-]
-        """
+        """Value that the layout has in the field of a record."""
         layout = self._layout
         if path == "stages.recompute":
             return self.recompute

@@ -84,15 +84,7 @@ class Limits:
         return self.pipeline and bool(set(self.schedules) - ONE_CHUNK)
 
     def default_zero(self, *, pp: int, ranks: int) -> int:
-        """ZeRO stage of a layout that names none.
-
-        Args:
-            pp: Stages of the pipeline. [1]
-            ranks: Data times context ranks. [1]
-
-        Returns:
-            The stage; the highest that there is where a stack lacks the default. [1]
-        """
+        """ZeRO stage of a layout that names none."""
         if self.shards_need_ranks and ranks == 1:
             return 0
         usual = self.default_zero_stage_pipelined if pp > 1 else self.default_zero_stage
@@ -100,10 +92,6 @@ class Limits:
 
     def offload_least(self, name: str, share: float) -> int:
         """ZeRO stage that the framework needs to offload a share of a category.
-
-        Args:
-            name: A category that the framework can offload. [text]
-            share: Share of the category. [1]
 
         Returns:
             The stage; a share below 1 may need a higher stage. [1]
@@ -129,13 +117,6 @@ class Limits:
         self, *, zero: int, tp: int, cp: int, shard: int, replicas: int
     ) -> str | None:
         """Rule that the ranks that share states break, if any.
-
-        Args:
-            zero: ZeRO stage. [1]
-            tp: Tensor ranks. [1]
-            cp: Context ranks. [1]
-            shard: Ranks that divide the states. [1]
-            replicas: Whole copies of the states. [1]
 
         Returns:
             The broken rule, or None. [text]
@@ -164,9 +145,6 @@ def chosen(
         degrees: Axes by name; those above 1 count. [1]
         zero: ZeRO stage; None where it is not chosen yet. [1]
         offload: True where anything lies on the host.
-
-    Returns:
-        Axes, `ZeRO n`, `offload`. [text]
     """
     found = {axis for axis, degree in degrees.items() if degree > 1}
     words = {f"ZeRO {zero}": zero is not None, "offload": offload}

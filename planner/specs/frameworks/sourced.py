@@ -39,9 +39,6 @@ class Assumed(BaseModel):
     def bounds(self, value: object) -> tuple[float, float] | None:
         """Ends of the range around a value.
 
-        Args:
-            value: The value in force. [-]
-
         Returns:
             Lower and upper end; none where words stand in place of numbers. [-]
         """
@@ -54,9 +51,6 @@ class Assumed(BaseModel):
     def fault(self, value: object) -> str:
         """Reason why a value is not within the range.
 
-        Args:
-            value: The value in force. [-]
-
         Returns:
             Words; empty where the range holds the value. [text]
         """
@@ -68,14 +62,7 @@ class Assumed(BaseModel):
         return "" if ends[0] <= value <= ends[1] else f"{value} is outside its range"
 
     def told(self, value: object) -> str:
-        """The range in words.
-
-        Args:
-            value: The value in force. [-]
-
-        Returns:
-            For example `assumed, 0.0005 to 0.002: why`. [text]
-        """
+        """The range in words."""
         ends = self.bounds(value)
         words = (
             " or ".join(map(str, self.others))
@@ -117,9 +104,6 @@ class Sourced(BaseModel):
     def faults(self, values: Given) -> list[str]:
         """Values without a source, and sources without a value.
 
-        Args:
-            values: The values of the file by name. [-]
-
         Returns:
             One sentence for each fault; empty where every value has one source or one
             assumption whose range holds the value. [text]
@@ -136,10 +120,6 @@ class Sourced(BaseModel):
 
     def told(self, name: str, value: object) -> str:
         """Source or range of a value in words.
-
-        Args:
-            name: Name of the value. [text]
-            value: The value in force. [-]
 
         Returns:
             Words; empty where nothing is said of the value. [text]

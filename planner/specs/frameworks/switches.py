@@ -36,15 +36,7 @@ class Layouts:
 
     @classmethod
     def of(cls, layout: Layout, predicted: int = 0) -> "Layouts":
-        """Columns of one layout.
-
-        Args:
-            layout: A complete layout. [-]
-            predicted: Layers of multi-token prediction of the model. [1]
-
-        Returns:
-            Columns of length one. [-]
-        """
+        """Columns of one layout."""
         full = any(r.kind == FULL for stage in layout.stages for r in stage.recompute)
         return cls(
             sp=np.array([layout.sp]),
@@ -171,9 +163,6 @@ class Switched:
 
         Args:
             where: One layout. shape (1,)
-
-        Returns:
-            Fields of the profile. [text]
         """
         on = (name for name in self.switches if getattr(self.profile, name))
         return frozenset(name for name in on if not self.takes(name, where).item())

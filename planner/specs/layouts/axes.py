@@ -76,21 +76,11 @@ class Axis:
         return self.values[0] if self.values else 1
 
     def of(self, layout: Layout) -> Any:
-        """Value of the axis in a layout.
-
-        Args:
-            layout: A complete layout. [-]
-
-        Returns:
-            Degree, size, stage, switch or word. [-]
-        """
+        """Value of the axis in a layout."""
         return getattr(layout, self.name)
 
     def matters(self, layout: Layout) -> bool:
         """Tell if the axis has an effect in a layout.
-
-        Args:
-            layout: A complete layout. [-]
 
         Returns:
             True where the degree that the axis belongs to is above 1.
@@ -99,9 +89,6 @@ class Axis:
 
     def is_told(self, layout: Layout) -> bool:
         """Tell if a layout in full names the axis.
-
-        Args:
-            layout: A complete layout. [-]
 
         Returns:
             False for the default of an axis that few frameworks have.

@@ -9,9 +9,6 @@ from planner.specs.layouts.recompute import BLOCK_KINDS, block_of
 def recomputed_block(stages: Sequence[Stage]) -> int:
     """Number of first layers that all virtual stages recompute in full, and no others.
 
-    Args:
-        stages: Virtual stages in model order. [-]
-
     Returns:
         The N of a block, such as `full:2`; 0 where the stages are no block. [1]
     """
@@ -37,15 +34,7 @@ def _leading(stage: Stage) -> int:
 
 
 def with_block(layers: int, size: int) -> Stage:
-    """A virtual stage whose first layers are recomputed in full.
-
-    Args:
-        layers: Layers of the stage. [1]
-        size: Number of first layers, or all where the stage has fewer. [1]
-
-    Returns:
-        The stage. [-]
-    """
+    """A virtual stage whose first layers are recomputed in full."""
     edge = min(size, layers)
     spans = zip(BLOCK_KINDS, (0, edge), (edge, layers), strict=True)
     return Stage(
@@ -65,9 +54,6 @@ def with_recompute(stage: Stage, kind: str) -> Stage:
         stage: The stage. [-]
         kind: Kind of a stage that says none itself; a block, such as `full:2`, too.
             [text]
-
-    Returns:
-        The stage; itself where it says its kinds, or has no layers. [-]
     """
     if stage.recompute or stage.layers == 0:
         return stage

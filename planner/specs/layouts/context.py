@@ -49,9 +49,6 @@ def cp_family(kind: str) -> str:
 def mixed_kind(inner: int) -> str:
     """The kind whose inner groups of Ulysses have a number of ranks.
 
-    Args:
-        inner: Ranks of an inner group. [1]
-
     Returns:
         A kind, such as ``ulysses4+ring``. [text]
     """
@@ -59,15 +56,7 @@ def mixed_kind(inner: int) -> str:
 
 
 def inner_degree(kind: str, cp: int) -> int:
-    """Ranks among which Ulysses deals heads out: all, some, or one for none.
-
-    Args:
-        kind: A kind of context parallelism. [text]
-        cp: Context ranks. [1]
-
-    Returns:
-        Ranks. [1]
-    """
+    """Ranks among which Ulysses deals heads out: all, some, or one for none."""
     named = _NAMED.fullmatch(kind)
     if named:
         return int(named[1])

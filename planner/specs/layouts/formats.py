@@ -23,14 +23,7 @@ class GivenFormats(BaseModel):
     parameters: ParameterFormat | None = None
 
     def over(self, others: "CommDtype") -> "CommDtype":
-        """Formats with those of others where these leave one open.
-
-        Args:
-            others: Complete formats. [-]
-
-        Returns:
-            Complete formats. [-]
-        """
+        """Formats with those of others where these leave one open."""
         return others.model_copy(update=self.model_dump(exclude_none=True))
 
 
@@ -71,9 +64,6 @@ class Formats(BaseModel):
         Args:
             field: ``gradients`` or ``parameters``. [text]
             precision: Compute format. [text]
-
-        Returns:
-            Names of the formats. [text]
         """
         every: dict[str, WireFormat] = getattr(self, field)
         return tuple(n for n, form in every.items() if precision in form.precisions)

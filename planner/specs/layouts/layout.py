@@ -166,9 +166,6 @@ class Layout(BaseModel):
     def gpus_on(self, pool: PoolStages) -> int:
         """Ranks on one pool of the layout.
 
-        Args:
-            pool: The pool, with its stages.
-
         Returns:
             ``tp * dp`` of the pool times cp times its stages. [1]
         """
@@ -180,12 +177,6 @@ class Layout(BaseModel):
 
         A step has as many micro-batches on every pool, so fewer replicas have larger
         micro-batches. States are divided over an equal share of the data ranks.
-
-        Args:
-            pool: The pool, with its stages.
-
-        Returns:
-            The layout as if the pool hosted all of it.
         """
         tp, dp = pool.tp or self.tp, pool.dp or self.dp
         change = {
@@ -271,10 +262,6 @@ def _refuse_endless(pp: int, vpp: int) -> None:
 
 def even_layers(layers: int, stages: int) -> tuple[int, ...]:
     """Equal counts, the short stages last first, then first, and inwards.
-
-    Args:
-        layers: Layers of the model. [1]
-        stages: Virtual stages. [1]
 
     Returns:
         Layers of every virtual stage in model order. [1], shape (stages,)

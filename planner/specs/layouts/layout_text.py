@@ -21,36 +21,19 @@ def run_length(counts: Iterable[int]) -> str:
 
     Args:
         counts: Layers of each virtual stage in model order, shape (stages,). [1]
-
-    Returns:
-        The text. [-]
     """
     runs = ((value, len(list(group))) for value, group in groupby(counts))
     return " + ".join(f"{n} x {value}" if n > 1 else f"{value}" for value, n in runs)
 
 
 def recompute_kinds(layout: Layout | PartialLayout) -> tuple[str, ...]:
-    """Recompute kinds of the layers of a layout.
-
-    Args:
-        layout: Complete, or as far as it is known. [-]
-
-    Returns:
-        Names, each once, in model order. [text]
-    """
+    """Recompute kinds of the layers of a layout."""
     stages = layout.stages if isinstance(layout.stages, tuple) else ()
     return tuple(dict.fromkeys(part.kind for s in stages for part in s.recompute))
 
 
 def recompute_words(layout: Layout) -> str:
-    """Recompute kinds that a layout uses.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        Names of the kinds with `and` between them, or of a block as `full:2`. [text]
-    """
+    """Recompute kinds that a layout uses."""
     block = recomputed_block(layout.stages)
     if block:
         return block_name(block)
@@ -58,14 +41,7 @@ def recompute_words(layout: Layout) -> str:
 
 
 def recompute_text(layout: Layout) -> str:
-    """Recompute kinds with the layers of each: `none`, or `full on 40 of 80 layers`.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        The text. [-]
-    """
+    """Recompute kinds with the layers of each: `none`, or `full on 40 of 80 layers`."""
     layers: Counter[str] = Counter()
     for stage in layout.stages:
         ranges = [(r.kind, r.stop - r.start) for r in stage.recompute]
@@ -81,14 +57,7 @@ def recompute_text(layout: Layout) -> str:
 
 
 def pools_words(layout: Layout) -> str:
-    """Pools of a mixed fleet and the pipeline ranks on them.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        `h100 0-3, a100 4-5`; empty on a fleet of one kind. [text]
-    """
+    """Pools of a mixed fleet and the pipeline ranks on them."""
     return ", ".join(f"{pool.pool} {stages_words(pool)}" for pool in layout.pools)
 
 
@@ -99,14 +68,7 @@ def stages_words(pool: PoolStages) -> str:
 
 
 def layout_rows(layout: Layout) -> list[tuple[str, str]]:
-    """Parts of a layout under the names that practitioners use.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        (part, value) in reading order. [-]
-    """
+    """Parts of a layout under the names that practitioners use."""
     return [
         ("tensor", f"TP {layout.tp}, SP {'on' if layout.sp else 'off'}"),
         ("pipeline", _pipeline(layout)),
@@ -141,9 +103,6 @@ def _context(layout: Layout) -> str:
 def field_rows(layout: Layout) -> list[tuple[str, str]]:
     """Fields of a layout by name, then layers, pools, recompute and offload.
 
-    Args:
-        layout: A complete layout. [-]
-
     Returns:
         (axis, value). [text], shape (axes,)
     """
@@ -159,15 +118,7 @@ def field_rows(layout: Layout) -> list[tuple[str, str]]:
 
 
 def difference(layout: Layout, best: Layout) -> str:
-    """Differences of a layout from the best: `tp 8 -> 4, dp 16 -> 32`.
-
-    Args:
-        layout: A complete layout. [-]
-        best: The layout of rank 1. [-]
-
-    Returns:
-        The fields that differ, by name; `the same` where none does. [-]
-    """
+    """Differences of a layout from the best: `tp 8 -> 4, dp 16 -> 32`."""
     parts = [f"{name} {a} -> {b}" for name, a, b in axes_changed(best, layout)]
     if pools_words(layout) != pools_words(best):
         parts.append(f"ranks on {pools_words(layout)}")
@@ -182,10 +133,6 @@ def difference(layout: Layout, best: Layout) -> str:
 def axes_changed(before: Layout, after: Layout) -> list[tuple[str, str, str]]:
     """Axes that differ and have an effect in both of two layouts.
 
-    Args:
-        before: A complete layout. [-]
-        after: Another. [-]
-
     Returns:
         Name, value before, value after, in reading order. [text]
     """
@@ -199,15 +146,7 @@ def axes_changed(before: Layout, after: Layout) -> list[tuple[str, str, str]]:
 
 
 def parts_changed(before: Layout, after: Layout) -> list[tuple[str, str, str]]:
-    """Parts of a layout that differ: axes, then pools, recompute, layers and the rest.
-
-    Args:
-        before: A complete layout. [-]
-        after: Another. [-]
-
-    Returns:
-        Name, value before, value after. [text]
-    """
+    """Parts of a layout that differ: axes, pools, recompute, layers and the rest."""
     others = {
         "pools": pools_words,
         "recompute": recompute_text,
@@ -230,15 +169,7 @@ def _plain(value: object) -> str:
 
 
 def plan_difference(plan: RankedPlan, best: RankedPlan) -> str:
-    """Differences of a plan from the best: settings, offload, then the layout.
-
-    Args:
-        plan: A plan of the list. [-]
-        best: The plan of rank 1. [-]
-
-    Returns:
-        For example `method lora -> full, tp 8 -> 4`; `the same` without any. [-]
-    """
+    """Differences of a plan from the best: settings, offload, then the layout."""
     parts = [
         f"{name} {best.settings.get(name)} -> {value}"
         for name, value in plan.settings.items()
@@ -253,15 +184,7 @@ def plan_difference(plan: RankedPlan, best: RankedPlan) -> str:
 
 
 def degrees_changed(ours: Layout, theirs: Layout) -> list[str]:
-    """Degrees, pools and recompute of another layout where two layouts differ.
-
-    Args:
-        ours: A complete layout. [-]
-        theirs: The layout that is described. [-]
-
-    Returns:
-        Words such as `tp 4`. [text]
-    """
+    """Degrees, pools and recompute of another layout where two layouts differ."""
     differing = [
         f"{axis.name} {axis.of(theirs)}"
         for axis in FIELDS
@@ -277,14 +200,7 @@ def degrees_changed(ours: Layout, theirs: Layout) -> list[str]:
 
 
 def short_layout(layout: Layout) -> str:
-    """A layout in short form: degrees above one, ZeRO, micro-batch, recompute.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        `tp=8,pp=2,zero_stage=1,...`, which `--layout` reads back. [text]
-    """
+    """A layout in short form: degrees above one, ZeRO, micro-batch, recompute."""
     parts = [f"{a.name}={a.of(layout)}" for a in DEGREES if a.of(layout) > 1]
     parts += [f"zero_stage={layout.zero_stage}", f"micro_batch={layout.micro_batch}"]
     kinds = recompute_kinds(layout)
@@ -298,9 +214,6 @@ def short_layout(layout: Layout) -> str:
 def degrees_text(layout: Layout) -> str:
     """Degrees of a layout as the command line takes them.
 
-    Args:
-        layout: A complete layout. [-]
-
     Returns:
         `key=value` pairs: tp, pp, dp, ZeRO stage and micro-batch, then other degrees
         above 1. [text]
@@ -313,9 +226,6 @@ def degrees_text(layout: Layout) -> str:
 
 def packed_layout(layout: Layout | PartialLayout) -> str:
     """A layout in a cell: degrees over 1, micro-batch, ZeRO stage, group, recompute.
-
-    Args:
-        layout: Complete, or as far as it is known. [-]
 
     Returns:
         Words, as `tp8 pp4 dp4 mb1 z1 shard2 full`. [text]

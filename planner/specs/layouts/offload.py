@@ -23,12 +23,6 @@ Parts = frozenset[str]
 def parts_of(choice: str) -> Parts:
     """The categories that a word such as `optimizer+parameters` names.
 
-    Args:
-        choice: `none`, or categories with + between them, in any order. [text]
-
-    Returns:
-        Categories. [text]
-
     Raises:
         ValueError: A category does not exist, or is named twice.
     """
@@ -45,28 +39,13 @@ def parts_of(choice: str) -> Parts:
 
 
 def word_for(parts: Iterable[str]) -> str:
-    """The word for a set of categories, in their fixed order.
-
-    Args:
-        parts: Categories. [text]
-
-    Returns:
-        `none`, or the categories with + between them. [text]
-    """
+    """The word for a set of categories, in their fixed order."""
     held = set(parts)
     return "+".join(name for name in CATEGORIES if name in held) or NOTHING
 
 
 def unions(groups: Iterable[str]) -> tuple[Parts, ...]:
-    """Every set that a framework can offload: unions of what moves together.
-
-    Args:
-        groups: A framework's groups, for example `parameters+gradients+optimizer`,
-            in any order. [text]
-
-    Returns:
-        Sets from none to all of them, the fewest groups first. [text]
-    """
+    """Every set that a framework can offload: unions of what moves together."""
     known = sorted(map(parts_of, groups), key=_place)
     found = {
         frozenset[str]().union(*chosen): None
@@ -82,9 +61,6 @@ def _place(parts: Parts) -> list[int]:
 
 def offload_text(offload: object) -> str:
     """Name what lies in host memory, with shares.
-
-    Args:
-        offload: A layout's offload block: a share for each category. [1]
 
     Returns:
         For example `offload optimizer 1.0 + activations 0.5`; empty for none. [text]

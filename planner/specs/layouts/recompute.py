@@ -91,9 +91,6 @@ class RecomputeKind:
 def block_of(name: str) -> int:
     """Layers of every virtual stage that a kind such as `full:2` recomputes.
 
-    Args:
-        name: A kind of recompute. [text]
-
     Returns:
         Number of layers; 0 for a kind that is no block. [1]
     """
@@ -103,26 +100,12 @@ def block_of(name: str) -> int:
 
 
 def block_name(size: int) -> str:
-    """The kind that recomputes the first layers of every virtual stage in full.
-
-    Args:
-        size: Layers. [1]
-
-    Returns:
-        For example `full:2`. [text]
-    """
+    """The kind that recomputes the first layers of every virtual stage in full."""
     return f"{BLOCK_KINDS[0]}{BLOCK_JOINER}{size}"
 
 
 def parts_of_kind(name: str) -> tuple[str, ...]:
-    """Modules that a combination such as `layernorm+moe_act` names.
-
-    Args:
-        name: A kind of recompute. [text]
-
-    Returns:
-        Names between the plus signs. [text]
-    """
+    """Modules that a combination such as `layernorm+moe_act` names."""
     return tuple(name.split(JOINER))
 
 
@@ -133,13 +116,6 @@ def combination(
 
     A name has each module once, in the order of the framework's list, none inside
     another. A module alone that an older setting names has that name only.
-
-    Args:
-        modules: Modules of the framework, in its order. [-]
-        name: For example `layernorm+moe_act`. [text]
-
-    Returns:
-        Modules by name; none where the name is no such combination. [-]
     """
     parts = parts_of_kind(name)
     chosen = {part: modules[part] for part in modules if part in parts}
@@ -151,14 +127,7 @@ def combination(
 
 
 def combinations_of(modules: Mapping[str, RecomputeModule]) -> tuple[str, ...]:
-    """Names of every combination, fewer modules first.
-
-    Args:
-        modules: Modules of the framework, in its order. [-]
-
-    Returns:
-        For example `mlp`, `moe`, `mlp+moe`. [text]
-    """
+    """Names of every combination, fewer modules first."""
     names: list[tuple[str, ...]] = [()]
     for part in modules:
         names += [(*name, part) for name in names]

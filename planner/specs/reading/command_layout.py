@@ -10,16 +10,7 @@ from planner.specs.layouts.layout import PartialLayout
 def replace_layouts(
     fields: dict[str, Any], layout: PartialLayout, assignments: Sequence[str]
 ) -> None:
-    """Put one layout in place of all layouts of a job; assignments may fill it.
-
-    Args:
-        fields: Fields of the job, changed in place. [-]
-        layout: The layout of the command line. [-]
-        assignments: `a.b.c=value` each, which are applied later. [text]
-
-    Raises:
-        BadInputError: An assignment sets what the layout says.
-    """
+    """Put one layout in place of all layouts of a job; assignments may fill it."""
     its = layout.model_dump(mode="json", by_alias=True, exclude_unset=True)
     for path in (each.partition("=")[0].strip() for each in assignments):
         first, *keys = path.split(".")

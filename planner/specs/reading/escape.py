@@ -23,10 +23,6 @@ WIDTH = 88
 def shown(text: object, keep: str = "") -> str:
     """Text for a terminal: no character moves the cursor, hides or turns the line.
 
-    Args:
-        text: Any value. [-]
-        keep: Strange characters that are meant, such as the end of a line. [text]
-
     Returns:
         The text, other strange characters as Python spells them. [text]
     """
@@ -36,35 +32,17 @@ def shown(text: object, keep: str = "") -> str:
 
 
 def comment(text: object) -> str:
-    """Text for one line of a comment in shell, YAML or Python, which ends with it.
-
-    Args:
-        text: Any value. [-]
-
-    Returns:
-        One line. [text]
-    """
+    """Text for one line of a comment in shell, YAML or Python, which ends with it."""
     return shown(" ".join(str(text).split()))
 
 
 def shell_words(words: Sequence[object]) -> str:
-    """Words of a command as a shell reads them back.
-
-    Args:
-        words: Any values. [-]
-
-    Returns:
-        One line, unless a word holds the end of one. [text]
-    """
+    """Words of a command as a shell reads them back."""
     return shlex.join(str(word) for word in words)
 
 
 def shell_default(name: str, text: object) -> str:
     """A shell's value of a variable, or a default that is taken as it stands.
-
-    Args:
-        name: Name of the variable. [text]
-        text: The default, any value. [-]
 
     Returns:
         ``"${NAME:-text}"`` for plain text; else only the text inside is quoted, as an
@@ -79,16 +57,7 @@ def shell_default(name: str, text: object) -> str:
 def yaml_text(
     value: object, head: Sequence[object] = (), *, short_in_one_line: bool = False
 ) -> str:
-    """A value as YAML below comments.
-
-    Args:
-        value: Mappings, lists, numbers and text. [-]
-        head: Lines of comment, with their spaces. [text]
-        short_in_one_line: Blocks without blocks in them stand in one line. [-]
-
-    Returns:
-        YAML. [text]
-    """
+    """A value as YAML below comments."""
     above = "".join(f"# {shown(line)}".rstrip() + "\n" for line in head)
     flow = None if short_in_one_line else False
     return above + yaml.safe_dump(
@@ -97,14 +66,7 @@ def yaml_text(
 
 
 def markdown(text: object) -> str:
-    """Text in Markdown, in a table too: no element, link or column begins in it.
-
-    Args:
-        text: Any value. [-]
-
-    Returns:
-        One line. [text]
-    """
+    """Text in Markdown, in a table too: no element, link or column begins in it."""
     return _MARKDOWN.sub(r"\\\1", shown(" ".join(str(text).split())))
 
 

@@ -44,9 +44,6 @@ def explained(
         model: Type that was read. [-]
         file: File, or option, that the data came from. [text]
         inside: Dotted path of the block that was read, empty for a whole file. [text]
-
-    Returns:
-        The error to raise, with file, field, value and what is allowed. [-]
     """
     errors = error.errors(include_url=False)
     first = min(errors, key=_order)
@@ -65,9 +62,6 @@ def explained(
 
 def field_names(model: type[BaseModel]) -> list[str]:
     """Names of a block's fields as a user writes them.
-
-    Args:
-        model: Type of the block. [-]
 
     Returns:
         Names. [text], shape (fields,)
@@ -164,15 +158,7 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def refuse_answer(fields: Mapping[str, object], file: str) -> None:
-    """Refuse what a command wrote of a job in place of a job.
-
-    Args:
-        fields: Fields of the file. [-]
-        file: Name of the file. [text]
-
-    Raises:
-        BadInputError: The file is an answer of planner.
-    """
+    """Refuse what a command wrote of a job in place of a job."""
     schema = str(fields.get("schema", ""))
     if schema.startswith(ANSWERS):
         raise BadInputError(

@@ -51,12 +51,6 @@ def given_layout(layout: Layout) -> str:
     are three of 11 layers and one of 7. Where layers differ in recompute, each stage
     says it: `3x2@full.9@none/7@none`. Pools stand with their pipeline ranks and
     degrees: `pools=h100@0-3.tp8.dp4/a100@4-5.tp4.dp8`.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        `key=value` pairs. [text]
     """
     pairs = [
         (axis.name, axis.of(layout))
@@ -111,9 +105,6 @@ def read_layout(text: str) -> PartialLayout:
         text: `key=value` pairs with commas between them; values are YAML, and a dot
             leads into a block; stages and pools as :func:`given_layout` writes them.
             [text]
-
-    Returns:
-        The part of a layout that the text fixes. [-]
 
     Raises:
         BadInputError: No pairs, a key twice or misspelt, or a value is wrong.

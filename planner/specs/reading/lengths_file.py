@@ -22,12 +22,6 @@ def read_lengths(path: Path) -> tuple[LengthShare, ...]:
 
     Args:
         path: File with one text in each line; empty lines count for nothing. [-]
-
-    Returns:
-        A bar for each length, the shortest first. [-]
-
-    Raises:
-        BadInputError: There is no such file, a line has no length, or none has.
     """
     try:
         lines = read_text(path, most=LARGEST).splitlines()

@@ -62,9 +62,6 @@ def read_spec(
         catalog: Files of facts. [-]
         layout: In place of the layouts of the job. [-]
 
-    Returns:
-        The job; names in it are not looked up. [-]
-
     Raises:
         BadInputError: Unreadable, no mapping, or a field is wrong.
     """
@@ -89,12 +86,6 @@ def reassigned(
         base: Folder that relative paths in the job start from. [-]
         file: File as the user named it, for messages. [text]
         catalog: Files of facts. [-]
-
-    Returns:
-        The changed job. [-]
-
-    Raises:
-        BadInputError: A field is wrong.
     """
     fields = spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return assigned(fields, assignments, base, file, catalog)
@@ -117,12 +108,6 @@ def assigned(
         file: File as the user named it, for messages. [text]
         catalog: Files of facts. [-]
         layout: In place of the layouts of the job and its phases; None: they stay. [-]
-
-    Returns:
-        The job. [-]
-
-    Raises:
-        BadInputError: A field is wrong.
     """
     refuse_answer(fields, file)
     if layout is not None:
@@ -143,12 +128,6 @@ def assigned(
 
 def locate(path: Path) -> Path:
     """The file of a job: the path itself, or the file of a known job of this name.
-
-    Args:
-        path: Path or name that the user gave. [-]
-
-    Returns:
-        A path that exists. [-]
 
     Raises:
         BadInputError: No such file or job; names the nearest.
@@ -178,12 +157,6 @@ def read_mapping(file: Path, *, pipes: bool = False) -> Fields:
     Args:
         file: The file. [-]
         pipes: True where a pipe may be read. [-]
-
-    Returns:
-        Top-level fields of the file. [-]
-
-    Raises:
-        BadInputError: Unreadable, empty, no YAML, or no mapping.
     """
     text = user_text(file, pipes=pipes)
     if file.suffix == ".json":
@@ -193,13 +166,6 @@ def read_mapping(file: Path, *, pipes: bool = False) -> Fields:
 
 def mapping_of(text: str, file: str) -> Fields:
     """The mapping that a YAML text holds.
-
-    Args:
-        text: The YAML. [text]
-        file: Its origin, for messages. [text]
-
-    Returns:
-        Top-level fields of the text. [-]
 
     Raises:
         BadInputError: Too long, empty, no YAML, or no mapping.
@@ -226,17 +192,7 @@ def _mapping(content: Any, file: str) -> Fields:
 def portable(
     spec: JobSpec, base: Path, models: Collection[str], catalog: Catalog
 ) -> Fields:
-    """Fields of a job that mean the same from any folder.
-
-    Args:
-        spec: The job. [-]
-        base: Folder that relative paths in the job start from. [-]
-        models: Names of models, which win over files of such names. [text]
-        catalog: Files of facts. [-]
-
-    Returns:
-        Fields that were given, paths of files made whole. [-]
-    """
+    """Fields of a job that mean the same from any folder."""
     fields = spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
     known = {"model": models, "cluster": catalog.names("clusters")}
     for name, names in known.items():
@@ -253,9 +209,6 @@ def user_text(file: Path, *, pipes: bool = False) -> str:
     Args:
         file: The file. [-]
         pipes: True where a pipe may be read. [-]
-
-    Returns:
-        Text of the file. [text]
 
     Raises:
         BadInputError: Unreadable, no UTF-8, or too large.
@@ -276,18 +229,7 @@ def _json(text: str, file: Path) -> Any:
 
 
 def value_of(text: str, file: str) -> Any:
-    """YAML as Python data.
-
-    Args:
-        text: The YAML. [text]
-        file: Its origin, for messages. [text]
-
-    Returns:
-        What it holds. [-]
-
-    Raises:
-        BadInputError: It is no YAML; names the line.
-    """
+    """YAML as Python data."""
     try:
         return plain_yaml(text)
     except DocumentError as error:
@@ -304,15 +246,7 @@ def value_of(text: str, file: str) -> Any:
 
 
 def given_twice(error: DuplicateKeyError, file: str) -> BadInputError:
-    """The refusal of a file that has a key twice in one block.
-
-    Args:
-        error: Error of the parser. [-]
-        file: File as the user named it. [text]
-
-    Returns:
-        The complaint: file, line, key. [-]
-    """
+    """The refusal of a file that has a key twice in one block."""
     return BadInputError(
         f"the key is given twice in one block, first on line {error.first}",
         file=file,
@@ -377,14 +311,6 @@ def _enter(
 
 def cluster_fields(reference: str, base: Path, catalog: Catalog) -> Fields:
     """Fields of a cluster by its name, or from a YAML file.
-
-    Args:
-        reference: Name in `configs/clusters`, or a path. [-]
-        base: Folder that a relative path starts from. [-]
-        catalog: Files of facts. [-]
-
-    Returns:
-        Fields of a ClusterSpec, not checked where a file holds them. [-]
 
     Raises:
         BadInputError: Neither a name nor a file; names the nearest.

@@ -23,9 +23,6 @@ def time_violations(prices: Prices, step_s: float) -> Iterator[str]:
     Args:
         prices: The plan.
         step_s: Step time that was claimed. [s]
-
-    Returns:
-        A sentence if the times differ. [text]
     """
     found = Clocks(prices).step() * prices.slowdown / NANO
     if not abs(found - step_s) <= AGREES * found:

@@ -39,14 +39,7 @@ class Order:
         return self.start + self.repeats * self.length
 
     def at(self, index: int) -> Op:
-        """Give an operation of the whole order.
-
-        Args:
-            index: Place in the whole order. [1]
-
-        Returns:
-            The operation.
-        """
+        """Give an operation of the whole order."""
         if not self.length or index < self.start:
             return self.short[index]
         before = min((index - self.start) // self.length, self.repeats - 1)
@@ -60,10 +53,6 @@ def orders_of(layout: Layout, every: int) -> list[Order]:
     A long step is a step of fewer micro-batches whose middle repeats. Two such steps,
     one period of micro-batches apart, prove this. The longer step has the middle of
     the shorter step once more, and no other difference.
-
-    Args:
-        layout: A legal layout.
-        every: Micro-batches of one reduce-scatter of a virtual stage. [1]
 
     Returns:
         Order of each rank. shape (pp,)

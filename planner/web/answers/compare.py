@@ -15,10 +15,6 @@ from planner.web.question import Answered, Counting, Question
 def compare_answer(question: Question, tell: Tell) -> Answered:
     """Plan a job on several clusters, and hold them side by side.
 
-    Args:
-        question: The question. [-]
-        tell: Told of candidates done. [-]
-
     Returns:
         Candidates with time, cost and energy; the job file is a purchase. [-]
 

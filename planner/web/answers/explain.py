@@ -16,12 +16,6 @@ from planner.web.question import Answered, Question
 def explain_answer(question: Question) -> Answered:
     """Say why no layout will do, or why the best one wins over a given one.
 
-    Args:
-        question: The question. [-]
-
-    Returns:
-        Reasons, and the layouts next to the best to ask about. [-]
-
     Raises:
         BadInputError: A field is wrong, or the layout is not legal.
     """
@@ -40,14 +34,7 @@ def explain_answer(question: Question) -> Answered:
 
 
 def next_layouts(answer: Explained) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Layouts next to the best that are legal.
-
-    Args:
-        answer: The explanation. [-]
-
-    Yields:
-        Words for the change, and the layout's short form. [text]
-    """
+    """Layouts next to the best that are legal."""
     if answer.best is None:
         return
     best = answer.best.layout

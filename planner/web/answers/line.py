@@ -28,22 +28,11 @@ class Line:
     assumed: tuple[str, ...]
 
     def unasked(self) -> Job:
-        """The job without a look at its names.
-
-        Returns:
-            The job. [-]
-        """
+        """The job without a look at its names."""
         return as_read(self.spec, ORIGIN, Path(), SHIPPED)
 
     def job(self) -> Job:
-        """Look up the names of the job.
-
-        Returns:
-            The job. [-]
-
-        Raises:
-            BadInputError: A name is wrong.
-        """
+        """Look up the names of the job."""
         return self.unasked().asking(self.spec)
 
     def text(self) -> str:
@@ -58,13 +47,6 @@ class Line:
 
 def line_of(question: Question, on: str | None = None) -> Line:
     """Read the job of a form.
-
-    Args:
-        question: The question. [-]
-        on: GPUs in place of the form's. [text]
-
-    Returns:
-        The job. [-]
 
     Raises:
         BadInputError: Model, GPUs, network or tokens are unknown, or the layout is
@@ -91,9 +73,6 @@ def line_of(question: Question, on: str | None = None) -> Line:
 
 def is_robust(question: Question) -> bool:
     """Tell if the risk of running out of memory is limited.
-
-    Args:
-        question: The question. [-]
 
     Returns:
         False where any risk is taken. [-]

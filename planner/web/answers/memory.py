@@ -10,12 +10,6 @@ from planner.web.question import Answered, Question
 def memory_answer(question: Question) -> Answered:
     """Say what a job holds in memory, and the most that fits.
 
-    Args:
-        question: The question. [-]
-
-    Returns:
-        Memory by stage, moment and method. [-]
-
     Raises:
         BadInputError: A field is wrong, or the layout is not legal.
     """

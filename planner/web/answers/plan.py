@@ -34,13 +34,6 @@ TOP: int = signature(plan).parameters["top"].default
 def plan_answer(question: Question, tell: Tell) -> Answered:
     """Search the plans of a job.
 
-    Args:
-        question: The question. [-]
-        tell: Told of the search about five times a second. [-]
-
-    Returns:
-        Plans with page, launch folder and job file. [-]
-
     Raises:
         BadInputError: A field is wrong, or no layout is legal.
     """
@@ -52,10 +45,6 @@ def plan_answer(question: Question, tell: Tell) -> Answered:
 
 def what_if_answer(question: Question, tell: Tell) -> Answered:
     """Search the plans of a job, for their main numbers alone.
-
-    Args:
-        question: The question. [-]
-        tell: Told of the search. [-]
 
     Returns:
         The numbers, on a page without sections. [-]
@@ -119,14 +108,7 @@ def _launch(found: Planned) -> tuple[tuple[LaunchFile, ...], str]:
 
 
 def summary(found: Planned) -> Summary:
-    """The main numbers of an answer.
-
-    Args:
-        found: The answer of a search. [-]
-
-    Returns:
-        The numbers of the first phase. [-]
-    """
+    """The main numbers of an answer."""
     result = found.results[0]
     job = found.phases[0].job
     if not result.plans:

@@ -29,9 +29,6 @@ def rows_answer(question: Question, tell: Tell, folder: Path) -> Answered:
         tell: Told of rows done. [-]
         folder: Empty folder, for the text. [path]
 
-    Returns:
-        Errors; the job file is a calibration, where one can be fitted. [-]
-
     Raises:
         BadInputError: The text is neither rows nor a log of a known framework.
     """

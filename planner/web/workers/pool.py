@@ -30,12 +30,7 @@ class Pool:
     """Processes that answer questions, one each, ended when nobody listens."""
 
     def __init__(self, workers: int, waiting: int) -> None:
-        """Set the limits; nothing is started.
-
-        Args:
-            workers: Processes at once. [1]
-            waiting: Questions that may wait for a process. [1]
-        """
+        """Set the limits; nothing is started."""
         self.most = workers + waiting
         self.taken = 0
         self.waiting = 0
@@ -59,9 +54,6 @@ class Pool:
 
     async def ask(self, question: Question) -> AsyncGenerator[Told | None, None]:
         """Answer a question in a process, which ends when the iteration does.
-
-        Args:
-            question: The question. [-]
 
         Yields:
             Messages as they come, the answer last; None where a while passed without.

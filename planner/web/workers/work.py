@@ -20,9 +20,6 @@ def answer(question: Question, tell: Tell, folder: Path) -> Answered | Refused:
         question: The question. [-]
         tell: Told of the state of the work. [-]
         folder: Empty folder. [path]
-
-    Returns:
-        The answer, or the field that is wrong. [-]
     """
     try:
         return _answer(question, tell, folder)

@@ -29,10 +29,6 @@ TARGETS = ("lora_target_modules", "lora_target_linear", "lora_target_parameters"
 def refuse_contradictions(given: Mapping[str, Any], file: str) -> None:
     """Refuse settings that stop a run before its first step.
 
-    Args:
-        given: Content of the YAML, without defaults. [-]
-        file: Name of the file. [text]
-
     Raises:
         BadInputError: Two settings go not together, or one needs another.
     """

@@ -42,14 +42,7 @@ def known() -> Arguments:
 
 
 def unknown_keys(given: Mapping[str, object]) -> Iterator[str]:
-    """Keys that axolotl's schema has not.
-
-    Args:
-        given: Content of the YAML. [-]
-
-    Yields:
-        Paths of keys. [text]
-    """
+    """Keys that axolotl's schema has not."""
     its = known()
     yield from (str(k) for k in given if k not in its.axolotl | its.liger)
     block = given.get("fsdp_config")

@@ -14,12 +14,6 @@ from planner.specs.frameworks.lacks import RATIO_FIELD, Lack, Writer
 def axolotl(asked: Asked) -> Iterator[Lack]:
     """Features of a job that axolotl cannot express, or would train otherwise.
 
-    Args:
-        asked: The job. [-]
-
-    Yields:
-        One record per feature.
-
     References:
         axolotl 0.19.0 utils/config (resolve_dtype), loaders/model.py
         (_configure_embedding_dtypes), loaders/adapter.py, and

@@ -60,9 +60,6 @@ SHIPPED = re.compile(r"(?:.*/)?zero(\d)(_bf16)?(_cpuoffload_(all|params))?(?:\.j
 def reads(files: Mapping[str, str]) -> bool:
     """Tell if a file is axolotl's.
 
-    Args:
-        files: Text by name. [text]
-
     Returns:
         True where a file has two of the keys that axolotl alone has.
     """
@@ -71,12 +68,6 @@ def reads(files: Mapping[str, str]) -> bool:
 
 def read(files: Mapping[str, str]) -> Reading:
     """Read axolotl's YAML and the file of DeepSpeed beside it.
-
-    Args:
-        files: Text by name. [text]
-
-    Returns:
-        Settings that the files give. [-]
 
     Raises:
         BadInputError: No file is axolotl's, or a value is wrong.

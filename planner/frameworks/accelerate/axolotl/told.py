@@ -169,14 +169,7 @@ UNPRICED = frozenset(
 
 
 def told(given: Mapping[str, Any]) -> Iterator[Unknown]:
-    """Settings that are not read, and settings that are not priced.
-
-    Args:
-        given: Content of the YAML, with defaults. [-]
-
-    Yields:
-        Settings. [-]
-    """
+    """Settings that are not read, and settings that are not priced."""
     for name in unknown_keys(given):
         yield Unknown(name, why=f"no key of axolotl {VERSION}")
     its = known()

@@ -65,14 +65,7 @@ SHARED = {
 
 
 def write(brief: Brief) -> Program:
-    """Write the program: axolotl's YAML, DeepSpeed's file and the model.
-
-    Args:
-        brief: The plan, without gaps. [-]
-
-    Returns:
-        The files, and the words that start the run. [-]
-    """
+    """Write the program: axolotl's YAML, DeepSpeed's file and the model."""
     several = brief.layout.gpus > 1 or deepspeed(brief)
     return Program(
         files=tuple(_files(brief)),
@@ -109,14 +102,7 @@ def _files(brief: Brief) -> Iterator[LaunchFile]:
 
 
 def arguments(brief: Brief) -> dict[str, Any]:
-    """Content of train.yaml.
-
-    Args:
-        brief: The plan, without gaps. [-]
-
-    Returns:
-        Values by key. [-]
-    """
+    """Content of train.yaml."""
     pure = stack(brief) == BF16_STACK
     found: dict[str, Any] = {
         "base_model": brief.weights or "model",

@@ -27,9 +27,6 @@ LIGER = ("rope", "swiglu", "rms_norm", "cross_entropy")
 def optim(brief: Brief) -> str | None:
     """TrainingArguments.optim of a plan.
 
-    Args:
-        brief: The plan. [-]
-
     Returns:
         Word of the optimizer; None where Trainer has no such optimizer. [text]
     """
@@ -42,14 +39,7 @@ def optim(brief: Brief) -> str | None:
 
 
 def arguments(brief: Brief) -> dict[str, Any]:
-    """Fields of the trainer's arguments.
-
-    Args:
-        brief: The plan, without gaps. [-]
-
-    Returns:
-        Values by field. [-]
-    """
+    """Fields of the trainer's arguments."""
     its = brief.layout
     checkpointing = recompute(its) == "full" and not fsdp(brief)
     found: dict[str, Any] = {

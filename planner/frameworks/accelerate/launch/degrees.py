@@ -10,14 +10,7 @@ from planner.frameworks.deepspeed.launch.settings import COPIES_AT, wire
 
 
 def degrees(its: Found) -> dict[str, Any]:
-    """Fields of a layout that the files fix.
-
-    Args:
-        its: The files. [-]
-
-    Returns:
-        Values by field. [-]
-    """
+    """Fields of a layout that the files fix."""
     found: dict[str, Any] = {"pp": 1, "ep": 1, **_batch(its)}
     if its.by_deepspeed:
         found |= _deepspeed(its)

@@ -87,9 +87,6 @@ def found(files: Mapping[str, str], words: Sequence[str] | None = None) -> Found
         words: Words of the command that starts the run whose options are read; None
             for all. [text]
 
-    Returns:
-        Contents of the files. [-]
-
     Raises:
         BadInputError: DeepSpeed refuses a value of its file.
     """
@@ -182,14 +179,7 @@ def _joined(places: Fields, launched: Fields) -> dict[str, Any]:
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """Read JSON or YAML with names at the top; empty for anything else.
-
-    Args:
-        text: Text of a file. [text]
-
-    Returns:
-        Content of the file. [-]
-    """
+    """Read JSON or YAML with names at the top; empty for anything else."""
     try:
         its = plain_json(text)
     except DocumentError:
@@ -216,16 +206,6 @@ def _kind(content: Fields) -> str:
 def whole(its: Fields, key: str, file: str, default: int = 1, *, least: int = 1) -> int:
     """Read a whole number from a file.
 
-    Args:
-        its: Content. [-]
-        key: Name of the number. [text]
-        file: File for the message. [text]
-        default: Number where the file gives none, or `auto`. [1]
-        least: Smallest legal number. [1]
-
-    Returns:
-        The number. [1]
-
     Raises:
         BadInputError: The value is no whole number, or below *least*.
     """
@@ -242,20 +222,7 @@ def whole(its: Fields, key: str, file: str, default: int = 1, *, least: int = 1)
 
 
 def part(its: Fields, key: str, file: str, default: float) -> float:
-    """Read a share between 0 and 1 from a file.
-
-    Args:
-        its: Content. [-]
-        key: Name of the share. [text]
-        file: File for the message. [text]
-        default: Share where the file gives none. [1]
-
-    Returns:
-        The share. [1]
-
-    Raises:
-        BadInputError: The value is no share.
-    """
+    """Read a share between 0 and 1 from a file."""
     value = its.get(key)
     found = default if value is None else number(value)
     if not 0 <= found <= 1:
@@ -266,14 +233,7 @@ def part(its: Fields, key: str, file: str, default: float) -> float:
 
 
 def number(value: object) -> float:
-    """Read a number as a file or a command line writes numbers.
-
-    Args:
-        value: Value of YAML or JSON. [-]
-
-    Returns:
-        The number; not-a-number for anything else. [1]
-    """
+    """Read a number as a file or a command line writes numbers."""
     if isinstance(value, bool):
         return nan
     try:
@@ -283,16 +243,7 @@ def number(value: object) -> float:
 
 
 def block(its: Fields, name: str, prefix: str = "") -> dict[str, Any]:
-    """Block of a file, with keys without prefix; empty where the file has none.
-
-    Args:
-        its: Content. [-]
-        name: Name of the block. [text]
-        prefix: Prefix that keys of the block may have. [text]
-
-    Returns:
-        Values by key. [-]
-    """
+    """Block of a file, with keys without prefix; empty where the file has none."""
     given = its.get(name)
     inside = given if isinstance(given, Mapping) else {}
     return {str(k).removeprefix(prefix): v for k, v in inside.items()}

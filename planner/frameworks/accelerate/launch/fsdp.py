@@ -38,9 +38,6 @@ AXES = (*DATA, "tp_size", "cp_size")
 def by_fsdp(its: Found) -> bool:
     """Tell if FSDP runs the job.
 
-    Args:
-        its: The files. [-]
-
     Returns:
         True where accelerate.yaml or Trainer's arguments ask for it.
     """
@@ -50,12 +47,6 @@ def by_fsdp(its: Found) -> bool:
 
 def fsdp(its: Found) -> dict[str, Any]:
     """Fields of a layout that FSDP shards.
-
-    Args:
-        its: The files. [-]
-
-    Returns:
-        Values by field. [-]
 
     Raises:
         BadInputError: A strategy is none of FSDP's, or a degree is no whole number.
@@ -74,12 +65,6 @@ def fsdp(its: Found) -> dict[str, Any]:
 
 def degrees_of_mesh(its: Found) -> dict[str, Any]:
     """Tensor and context degrees of accelerate's mesh.
-
-    Args:
-        its: The files. [-]
-
-    Returns:
-        Values by field. [-]
 
     Raises:
         BadInputError: A degree is no whole number, the strategy is none that is known,
@@ -116,9 +101,6 @@ def degrees_of_mesh(its: Found) -> dict[str, Any]:
 def copies(its: Found) -> Copies | None:
     """Copies of the states under FSDP, where the files ask for any.
 
-    Args:
-        its: The files. [-]
-
     Returns:
         Copies by a hybrid strategy or a mesh; None without either.
 
@@ -150,14 +132,7 @@ def copies(its: Found) -> Copies | None:
 
 
 def words(its: Found) -> list[str]:
-    """Words of TrainingArguments.fsdp; empty where it is off.
-
-    Args:
-        its: The files. [-]
-
-    Returns:
-        Words in lower case. [text]
-    """
+    """Words of TrainingArguments.fsdp; empty where it is off."""
     given = its.training.get("fsdp")
     split = given if isinstance(given, list) else str(given or "").split()
     return [str(word).lower() for word in split if str(word).lower() != "false"]

@@ -22,9 +22,6 @@ DDP, FSDP2 and overlap_comm overlap; the other switches have no key."""
 def gaps(brief: Brief) -> tuple[Gap, ...]:
     """Features of a plan that accelerate's files cannot express.
 
-    Args:
-        brief: The plan. [-]
-
     Returns:
         One gap per feature; empty where the files express the whole plan. [-]
     """
@@ -36,14 +33,7 @@ def gaps(brief: Brief) -> tuple[Gap, ...]:
 
 
 def layout_gaps(brief: Brief) -> Iterator[Gap]:
-    """Layouts outside the room's limits, made by hand or for another framework.
-
-    Args:
-        brief: The plan. [-]
-
-    Yields:
-        One gap per feature.
-    """
+    """Layouts outside the room's limits, made by hand or for another framework."""
     its = brief.layout
     kind = recompute(its)
     if kind not in ("none", "full"):

@@ -285,13 +285,6 @@ def earlier() -> Earlier:
 def under_todays_names(given: Mapping[str, Any], file: str) -> dict[str, Any]:
     """Arguments under the names that today's releases have.
 
-    Args:
-        given: Values by argument. [-]
-        file: File that they are from, for the message. [text]
-
-    Returns:
-        Values by argument of today. [-]
-
     Raises:
         BadInputError: An argument stands under both names, with two values.
     """
@@ -352,12 +345,6 @@ def trainer_arguments() -> frozenset[str]:
 def unknown_keys(settings: Mapping[str, object]) -> Iterator[str]:
     """Keys of accelerate.yaml that accelerate refuses, or passes over in a block.
 
-    Args:
-        settings: Content of accelerate.yaml. [-]
-
-    Yields:
-        Paths of keys. [text]
-
     References:
         accelerate 1.15.0 commands/launch.py, _validate_launch_command: a key of a
         block becomes an attribute that nobody reads where no option has its name.
@@ -375,13 +362,6 @@ def unknown_keys(settings: Mapping[str, object]) -> Iterator[str]:
 
 
 def unknown_arguments(given: Mapping[str, object]) -> Iterator[str]:
-    """Arguments that no trainer has.
-
-    Args:
-        given: Values by argument of a trainer. [-]
-
-    Yields:
-        Names of arguments. [text]
-    """
+    """Arguments that no trainer has."""
     known = trainer_arguments() | earlier().harmless
     yield from (str(name) for name in given if name not in known)

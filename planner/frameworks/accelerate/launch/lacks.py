@@ -36,14 +36,7 @@ from planner.specs.training import PROJECTED, FreezeSpec
 
 
 def accelerate(asked: Asked) -> Iterator[Lack]:
-    """Features of a job that accelerate's files cannot express.
-
-    Args:
-        asked: The job. [-]
-
-    Yields:
-        One record per feature.
-    """
+    """Features of a job that accelerate's files cannot express."""
     yield from _model(asked)
     yield from no_reference(asked)
     yield from _training(asked)

@@ -23,14 +23,7 @@ SIZES = "parallelism_config_"
 
 
 def placement(brief: Brief) -> dict[str, Any]:
-    """Content of accelerate.yaml.
-
-    Args:
-        brief: The plan, without gaps. [-]
-
-    Returns:
-        Keys of accelerate's ClusterConfig. [-]
-    """
+    """Content of accelerate.yaml."""
     found: dict[str, Any] = {
         "compute_environment": "LOCAL_MACHINE",
         "distributed_type": _kind(brief),
@@ -126,9 +119,6 @@ def _sequence(brief: Brief) -> dict[str, Any]:
 
 def zero(brief: Brief) -> dict[str, Any]:
     """Settings of ds_config.json.
-
-    Args:
-        brief: The plan, without gaps. [-]
 
     Returns:
         JSON; no train_batch_size, which Trainer works out from the ranks. [-]

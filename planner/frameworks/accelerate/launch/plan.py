@@ -10,28 +10,12 @@ from planner.specs.layouts.layout import Layout
 
 
 def stack(brief: Brief) -> str:
-    """Name of a plan's stack; accelerate's first stack for another framework's plan.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        Name of a stack. [text]
-    """
+    """Name of a plan's stack; accelerate's first stack for another framework's plan."""
     return room.stack(brief.asked)
 
 
 def option(brief: Brief, name: str, default: str) -> str:
-    """Word of a setting in the job's stack block.
-
-    Args:
-        brief: The plan. [-]
-        name: Name of the setting. [text]
-        default: Word where the job does not name the setting. [text]
-
-    Returns:
-        The word. [text]
-    """
+    """Word of a setting in the job's stack block."""
     return room.option(brief.asked, name, default)
 
 
@@ -41,15 +25,7 @@ def attention(brief: Brief) -> str | None:
 
 
 def of_attention(brief: Brief, flash: str) -> Iterator[str]:
-    """Packages of the attention that a plan runs.
-
-    Args:
-        brief: The plan. [-]
-        flash: Requirement of FlashAttention-2. [text]
-
-    Yields:
-        One requirement, or none; FlashAttention-3 comes from the hub of kernels.
-    """
+    """Packages of the attention that a plan runs."""
     word = str(attention(brief))
     if word == "flash_attention_2":
         yield flash

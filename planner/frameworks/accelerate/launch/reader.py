@@ -93,9 +93,6 @@ Trainer's fsdp_config has the same keys."""
 def reads(files: Mapping[str, str]) -> bool:
     """Tell if the files are accelerate's, or a trainer's arguments alone.
 
-    Args:
-        files: Text by name. [text]
-
     Returns:
         True where a file or a command line is accelerate's. True where a trainer's
         arguments lie beside no file of DeepSpeed.
@@ -107,12 +104,6 @@ def reads(files: Mapping[str, str]) -> bool:
 
 def read(files: Mapping[str, str]) -> Reading:
     """Read accelerate.yaml and the files beside it.
-
-    Args:
-        files: Text by name. [text]
-
-    Returns:
-        Settings that the files give. [-]
 
     Raises:
         BadInputError: No file is accelerate's or a trainer's, or a value is wrong.
@@ -128,18 +119,7 @@ def read(files: Mapping[str, str]) -> Reading:
 
 
 def reading_of(its: Found, target: str) -> Reading:
-    """Settings of a trainer's run on accelerate.
-
-    Args:
-        its: The files. [-]
-        target: Target that the files are for. [text]
-
-    Returns:
-        Settings that the files give. [-]
-
-    Raises:
-        BadInputError: A value is wrong.
-    """
+    """Settings of a trainer's run on accelerate."""
     its = replace(its, training=with_num_steps(its.training, its.name))
     layout = degrees(its)
     gpus = whole(its.places, "num_processes", its.name, 0, least=0) or None
@@ -241,15 +221,7 @@ def _adapters(its: Found) -> dict[str, Any]:
 
 
 def variants(given: Mapping[str, Any], file: str) -> dict[str, Any]:
-    """Variants of adapters by their names in a job.
-
-    Args:
-        given: Fields of LoraConfig, and the ratio of LoRA+. [-]
-        file: File for messages. [text]
-
-    Returns:
-        Fields of a job's lora block. [-]
-    """
+    """Variants of adapters by their names in a job."""
     found: dict[str, Any] = {WORDS[w]: True for w in WORDS if true(given, w)}
     if given.get(RATIO) is not None:
         found[RATIO] = _ratio(given[RATIO], file)

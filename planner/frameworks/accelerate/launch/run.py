@@ -21,14 +21,7 @@ HALF = {"bf16": "bfloat16", "fp16": "float16", "fp8": "bfloat16"}
 
 
 def run(brief: Brief) -> dict[str, Any]:
-    """Content of run.yaml.
-
-    Args:
-        brief: The plan, without gaps. [-]
-
-    Returns:
-        Values by name. [-]
-    """
+    """Content of run.yaml."""
     chunked = option(brief, "loss", "hf") == "chunked"
     found: dict[str, Any] = {
         "trainer": "trl" if with_trl(brief) else "transformers",
@@ -48,14 +41,7 @@ def run(brief: Brief) -> dict[str, Any]:
 
 
 def weights(brief: Brief) -> str:
-    """Format that weights are loaded in; shards of transformers' mesh stay in it.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        Name of a torch.dtype. [text]
-    """
+    """Format that weights are loaded in; shards of transformers' mesh stay in it."""
     sharded = own_mesh(brief) and brief.layout.zero_stage > 1
     scaled = brief.training.precision == "fp16" and brief.training.method == "full"
     alone = not (fsdp(brief) or deepspeed(brief))

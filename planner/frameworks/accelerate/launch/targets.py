@@ -29,9 +29,6 @@ def targets_of(given: object, file: str) -> object:
             whole against the name of every module. [-]
         file: File, for messages. [text]
 
-    Returns:
-        The word, the list, or the names that the expression finds in every block. [-]
-
     Raises:
         BadInputError: It is no expression, or finds nothing, or not in every block.
 

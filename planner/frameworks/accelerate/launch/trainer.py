@@ -58,10 +58,6 @@ def options_of(
         launchers: Options of a launcher that are read too. [text]
         words: Words of the command whose options are read; None for all. [text]
 
-    Returns:
-        Values of options that Trainer, TRL's scripts or the launcher have, and the
-        other options. [-]
-
     Raises:
         BadInputError: An option that decides the price takes a variable that no file
             sets.
@@ -110,15 +106,7 @@ _SINGLE = STARTERS | (READ - {"fsdp", "lora_target_modules", "lora_modules_to_sa
 
 
 def told(given: Mapping[str, Any], options: Options) -> Iterator[Unknown]:
-    """Settings that change the price, or may, and are not read.
-
-    Args:
-        given: Arguments of Trainer by name, of every file. [-]
-        options: Options of the launch scripts. [-]
-
-    Yields:
-        Settings. [-]
-    """
+    """Settings that change the price, or may, and are not read."""
     for name in sorted(UNPRICED & given.keys()):
         if given[name] not in (None, False, 0, "no", "", "random"):
             yield Unknown(name, given[name], CHANGES)
@@ -148,13 +136,6 @@ def _of_accelerator(given: object) -> Iterator[Unknown]:
 
 def with_num_steps(given: Mapping[str, Any], file: str) -> Mapping[str, Any]:
     """Arguments with the accumulation that accelerator_config asks for.
-
-    Args:
-        given: Arguments by name. [-]
-        file: File for the message. [text]
-
-    Returns:
-        Arguments. [-]
 
     Raises:
         BadInputError: Two settings say the accumulation.
@@ -197,15 +178,7 @@ def _of_scripts(options: Options) -> Iterator[Unknown]:
 
 
 def ignored(given: Mapping[str, Any], options: Options) -> Iterator[str]:
-    """Settings that change no layout, time or memory.
-
-    Args:
-        given: Arguments of Trainer by name, of every file. [-]
-        options: Options of the launch scripts. [-]
-
-    Yields:
-        Settings as they are written. [text]
-    """
+    """Settings that change no layout, time or memory."""
     its = (harmless("trainer") | earlier().harmless | NAMES_ONLY) - READ - UNPRICED
     yield from (f"{name} {value}" for name, value in given.items() if name in its)
     yield from options.unset
@@ -213,9 +186,6 @@ def ignored(given: Mapping[str, Any], options: Options) -> Iterator[str]:
 
 def adapters_of(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Adapters and frozen weights that options of TRL's scripts ask for.
-
-    Args:
-        given: Arguments by name. [-]
 
     Returns:
         Fields of LoraConfig, and of BitsAndBytesConfig; both empty without adapters.
@@ -277,10 +247,6 @@ def _frozen(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def refuse_quantised(given: Mapping[str, Any], file: str) -> None:
     """Refuse 4-bit or 8-bit weights without adapters, which cannot train.
-
-    Args:
-        given: Arguments by name. [-]
-        file: File for the message. [text]
 
     Raises:
         BadInputError: Weights are quantised, and no adapter is asked for; or in two

@@ -52,14 +52,7 @@ HEADS = {
 
 
 def write(brief: Brief) -> Program:
-    """Write the program: a training script, the script's configuration and the model.
-
-    Args:
-        brief: The plan, without gaps. [-]
-
-    Returns:
-        The files, and the words that start the script. [-]
-    """
+    """Write the program: a training script, its configuration and the model."""
     return Program(
         files=tuple(_files(brief)),
         starter=STARTER,
@@ -110,14 +103,7 @@ def _versions(brief: Brief) -> Iterator[str]:
 
 
 def environment(brief: Brief) -> Iterator[Variable]:
-    """Variables that a run on accelerate needs.
-
-    Args:
-        brief: The plan. [-]
-
-    Yields:
-        One variable each.
-    """
+    """Variables that a run on accelerate needs."""
     why = "Tokenizers fork no threads of their own in the data loader's processes."
     yield Variable("TOKENIZERS_PARALLELISM", "false", why)
     if brief.cluster.gpu.name.startswith("rtx-40"):

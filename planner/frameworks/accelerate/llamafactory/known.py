@@ -56,13 +56,6 @@ def arguments() -> frozenset[str]:
 
 
 def unknown_arguments(given: Mapping[str, object]) -> Iterator[str]:
-    """Arguments that LLaMA-Factory refuses.
-
-    Args:
-        given: Values by argument. [-]
-
-    Yields:
-        Names of arguments. [text]
-    """
+    """Arguments that LLaMA-Factory refuses."""
     known = arguments() | earlier().harmless
     yield from (str(name) for name in given if name not in known)

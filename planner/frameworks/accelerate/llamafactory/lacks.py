@@ -30,12 +30,6 @@ OWN_ATTENTION = ("gpt_oss",)
 def llamafactory(asked: Asked) -> Iterator[Lack]:
     """Features of a job that LLaMA-Factory cannot express, or would train otherwise.
 
-    Args:
-        asked: The job. [-]
-
-    Yields:
-        One record per feature.
-
     References:
         LLaMA-Factory 0.9.5 src/llamafactory: hparams/parser.py, model/loader.py,
         model/adapter.py (init_adapter), model/model_utils/attention.py and

@@ -24,9 +24,6 @@ READ = frozenset(
 def written(training: TrainingSpec) -> dict[str, Any]:
     """Arguments of a projecting optimizer, over the matrices of all layers.
 
-    Args:
-        training: The training block. [-]
-
     Returns:
         Values by argument; empty for other optimizers. [-]
 

@@ -120,9 +120,6 @@ DEFAULTS = {"cutoff_len": 2048, "finetuning_type": "lora", "stage": "sft"}
 def reads(files: Mapping[str, str]) -> bool:
     """Tell if a file is LLaMA-Factory's.
 
-    Args:
-        files: Text by name. [text]
-
     Returns:
         True where a file has arguments that LLaMA-Factory alone has.
     """
@@ -131,12 +128,6 @@ def reads(files: Mapping[str, str]) -> bool:
 
 def read(files: Mapping[str, str]) -> Reading:
     """Read LLaMA-Factory's YAML and the files beside it.
-
-    Args:
-        files: Text by name. [text]
-
-    Returns:
-        Settings that the files give. [-]
 
     Raises:
         BadInputError: No file is LLaMA-Factory's, or a value is wrong.

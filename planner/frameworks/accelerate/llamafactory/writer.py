@@ -61,14 +61,7 @@ CHECKPOINTED = frozenset({"gradient_checkpointing", "gradient_checkpointing_kwar
 
 
 def write(brief: Brief) -> Program:
-    """Write the program: LLaMA-Factory's YAML, DeepSpeed's file and the model.
-
-    Args:
-        brief: The plan, without gaps. [-]
-
-    Returns:
-        The files, and the words that start the run. [-]
-    """
+    """Write the program: LLaMA-Factory's YAML, DeepSpeed's file and the model."""
     return Program(
         files=tuple(_files(brief)),
         starter=RANKS if brief.layout.gpus > 1 or deepspeed(brief) else ALONE,
@@ -102,14 +95,7 @@ def _files(brief: Brief) -> Iterator[LaunchFile]:
 
 
 def arguments(brief: Brief) -> dict[str, Any]:
-    """Content of train.yaml.
-
-    Args:
-        brief: The plan, without gaps. [-]
-
-    Returns:
-        Values by argument. [-]
-    """
+    """Content of train.yaml."""
     stated = states_rows(brief.training)
     neat = stated and brief.training.rows == "packed"
     found: dict[str, Any] = {

@@ -16,10 +16,6 @@ CHECKPOINTING = "enable_activation_checkpointing"
 def refuse_contradictions(given: Mapping[str, Any], file: str) -> None:
     """Refuse settings that a recipe refuses, or has no word for.
 
-    Args:
-        given: Content of the YAML. [-]
-        file: Name of the file. [text]
-
     Raises:
         BadInputError: Settings go not together, or one needs another.
 

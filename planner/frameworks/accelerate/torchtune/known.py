@@ -59,9 +59,6 @@ QWEN = Family(
 def family_of(fields: Fields) -> Family | None:
     """Family of torchtune that builds a model.
 
-    Args:
-        fields: Hugging Face fields. [-]
-
     Returns:
         The family; None where no builder makes this model. [-]
     """
@@ -106,15 +103,7 @@ def _base(fields: Fields) -> int:
 
 
 def sizes(fields: Fields, family: Family) -> dict[str, Any]:
-    """Arguments of a builder.
-
-    Args:
-        fields: Hugging Face fields. [-]
-        family: Family of the model. [-]
-
-    Returns:
-        Values by argument. [-]
-    """
+    """Arguments of a builder."""
     its = _rotation(fields)
     heads = fields["num_attention_heads"]
     found: dict[str, Any] = {

@@ -35,12 +35,6 @@ MLP = frozenset({"gate_proj", "up_proj", "down_proj"})
 def torchtune(asked: Asked) -> Iterator[Lack]:
     """Features of a job that torchtune cannot express, or would train otherwise.
 
-    Args:
-        asked: The job. [-]
-
-    Yields:
-        One record per feature.
-
     References:
         torchtune 0.6.1 recipes/full_finetune_distributed.py and
         lora_finetune_single_device.py, modules/transformer.py,

@@ -62,9 +62,6 @@ class _Files:
 def reads(files: Mapping[str, str]) -> bool:
     """Tell if a file is torchtune's.
 
-    Args:
-        files: Text by name. [text]
-
     Returns:
         True where a file builds a model with a component of torchtune.
     """
@@ -73,12 +70,6 @@ def reads(files: Mapping[str, str]) -> bool:
 
 def read(files: Mapping[str, str]) -> Reading:
     """Read torchtune's YAML.
-
-    Args:
-        files: Text by name. [text]
-
-    Returns:
-        Settings that the file gives. [-]
 
     Raises:
         BadInputError: No file is torchtune's, or a value is wrong.

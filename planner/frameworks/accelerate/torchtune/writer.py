@@ -27,14 +27,7 @@ EVERY = ("q_proj", "k_proj", "v_proj", "o_proj")
 
 
 def write(brief: Brief) -> Program:
-    """Write the program: torchtune's YAML and the model.
-
-    Args:
-        brief: The plan, without gaps. [-]
-
-    Returns:
-        The files, and the words that start the recipe. [-]
-    """
+    """Write the program: torchtune's YAML and the model."""
     return Program(
         files=tuple(_files(brief)),
         starter=_starter(brief),
@@ -88,14 +81,7 @@ def _files(brief: Brief) -> Iterator[LaunchFile]:
 
 
 def arguments(brief: Brief) -> dict[str, Any]:
-    """Content of train.yaml.
-
-    Args:
-        brief: The plan, without gaps. [-]
-
-    Returns:
-        Values by name. [-]
-    """
+    """Content of train.yaml."""
     family = family_of(brief.model)
     assert family is not None, "a model without a builder is a gap"
     its = brief.layout

@@ -9,9 +9,6 @@ from planner.launch.switches import gaps_of, switch_gaps
 def gaps(brief: Brief) -> tuple[Gap, ...]:
     """Features of a plan that the YAML of `trl sft` cannot express.
 
-    Args:
-        brief: The plan. [-]
-
     Returns:
         One gap per feature; empty where the YAML expresses the whole plan. [-]
     """

@@ -12,12 +12,6 @@ from planner.specs.frameworks.lacks import REFERENCE, Lack, Writer, other_rows
 def trl(asked: Asked) -> Iterator[Lack]:
     """Features of a job that `trl sft` cannot express, or would train otherwise.
 
-    Args:
-        asked: The job. [-]
-
-    Yields:
-        One record per feature.
-
     References:
         trl 1.16.0 scripts/sft.py, trainer/sft_trainer.py (add_fused_lm_head and the
         casts of adapters) and trainer/utils.py; peft 0.21.2 mapping_func.py

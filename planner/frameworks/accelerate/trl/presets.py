@@ -27,15 +27,7 @@ def presets() -> Mapping[str, Mapping[str, Any]]:
 
 
 def with_preset(files: Mapping[str, str], name: object) -> dict[str, str]:
-    """Files with the one of accelerate's that a name stands for.
-
-    Args:
-        files: Text by name. [text]
-        name: Value of accelerate_config; a file of this name comes first. [text]
-
-    Returns:
-        Text by name. [text]
-    """
+    """Files with the one of accelerate's that a name stands for."""
     its = presets().get(str(name))
     if its is None or str(name) in files:
         return dict(files)

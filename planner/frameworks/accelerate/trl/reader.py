@@ -105,9 +105,6 @@ UNPRICED = frozenset({"lora_target_parameters"})
 def reads(files: Mapping[str, str]) -> bool:
     """Tell if a file is TRL's.
 
-    Args:
-        files: Text by name. [text]
-
     Returns:
         True where a file has arguments that TRL's script has beyond Trainer's, or a
         command starts one of TRL's scripts.
@@ -117,12 +114,6 @@ def reads(files: Mapping[str, str]) -> bool:
 
 def read(files: Mapping[str, str]) -> Reading:
     """Read TRL's YAML and the files beside it.
-
-    Args:
-        files: Text by name. [text]
-
-    Returns:
-        Settings that the files give. [-]
 
     Raises:
         BadInputError: No file is TRL's, or a value is wrong.

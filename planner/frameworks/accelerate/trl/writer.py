@@ -37,14 +37,7 @@ OF_PACKING = ("packing", "packing_strategy")
 
 
 def starter(brief: Brief) -> Starter:
-    """TRL's command line, which starts accelerate's launcher.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        Words of the command. [text]
-    """
+    """TRL's command line, which starts accelerate's launcher."""
     return Starter(
         (
             f"trl {script(brief)} --config {TRAIN} --accelerate_config {PLACES}",
@@ -56,26 +49,12 @@ def starter(brief: Brief) -> Starter:
 
 
 def script(brief: Brief) -> str:
-    """Script of TRL that trains the plan.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        `dpo` for pairs with a reference, else `sft`. [text]
-    """
+    """Script of TRL that trains the plan."""
     return "sft" if brief.training.reference is None else "dpo"
 
 
 def write(brief: Brief) -> Program:
-    """Write the program: TRL's YAML, accelerate's YAML and the model.
-
-    Args:
-        brief: The plan, without gaps. [-]
-
-    Returns:
-        The files, and the words that start the run. [-]
-    """
+    """Write the program: TRL's YAML, accelerate's YAML and the model."""
     return Program(
         files=tuple(_files(brief)),
         starter=starter(brief),
@@ -109,14 +88,7 @@ def _files(brief: Brief) -> Iterator[LaunchFile]:
 
 
 def arguments(brief: Brief) -> dict[str, Any]:
-    """Content of train.yaml.
-
-    Args:
-        brief: The plan, without gaps. [-]
-
-    Returns:
-        Values by argument. [-]
-    """
+    """Content of train.yaml."""
     found: dict[str, Any] = {
         "dataset_train_split": "train",
         "dtype": weights(brief),

@@ -17,9 +17,6 @@ SWITCHES: dict[str, tuple[object, ...]] = {
 def gaps(brief: Brief) -> tuple[Gap, ...]:
     """Features of a plan that ds_config.json and its training script cannot express.
 
-    Args:
-        brief: The plan. [-]
-
     Returns:
         One gap per feature; empty where the files express the whole plan. [-]
     """

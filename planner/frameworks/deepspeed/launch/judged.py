@@ -23,14 +23,7 @@ OPEN = ("none", "auto")
 
 
 def judged(settings: Mapping[str, object]) -> Iterator[Unknown]:
-    """Settings that DeepSpeed does not know, or that no price holds.
-
-    Args:
-        settings: Settings of a file. [-]
-
-    Yields:
-        Settings. [-]
-    """
+    """Settings that DeepSpeed does not know, or that no price holds."""
     for path, name, value, its in every(settings):
         if not its.knows(name):
             yield Unknown(path, why="no key of DeepSpeed")

@@ -60,38 +60,19 @@ class _Keys(BaseModel):
 
 @cache
 def blocks() -> dict[str, Block]:
-    """Keys by block; the empty name is the top of the file.
-
-    Returns:
-        Keys; a block without an entry holds any keys. [-]
-    """
+    """Keys by block; the empty name is the top of the file."""
     return _Keys.model_validate(parse_yaml(FILE.read_text())).blocks
 
 
 def unknown(settings: Mapping[str, object], block: str = "") -> Iterator[str]:
-    """Keys that DeepSpeed passes over without a word, or refuses.
-
-    Args:
-        settings: Settings of a file, or of a block in a file. [-]
-        block: Path of that block, with dots. [text]
-
-    Yields:
-        Paths of keys. [text]
-    """
+    """Keys that DeepSpeed passes over without a word, or refuses."""
     for path, name, _, its in every(settings, block):
         if not its.knows(name):
             yield path
 
 
 def harmless(settings: Mapping[str, object]) -> Iterator[str]:
-    """Settings at the top of a file that no layout, time or memory hangs on.
-
-    Args:
-        settings: Settings of a file. [-]
-
-    Yields:
-        Settings as they are written. [text]
-    """
+    """Settings at the top of a file that no layout, time or memory hangs on."""
     top = blocks()[""].harmless
     yield from (f"{k} {json.dumps(v)}" for k, v in settings.items() if k in top)
 
@@ -100,10 +81,6 @@ def every(
     settings: Mapping[str, object], block: str = ""
 ) -> Iterator[tuple[str, str, object, Block]]:
     """Every setting of a file, down to the blocks that hold any keys.
-
-    Args:
-        settings: Settings of a file, or of a block in a file. [-]
-        block: Path of that block, with dots. [text]
 
     Yields:
         Path, name and value of a setting, and the block that may know it. [-]

@@ -31,14 +31,7 @@ PRESETS = {
 
 
 def deepspeed(asked: Asked) -> Iterator[Lack]:
-    """Features of a job that ds_config.json and its training script cannot express.
-
-    Args:
-        asked: The job. [-]
-
-    Yields:
-        One record per feature.
-    """
+    """Features of a job that ds_config.json and its training script cannot express."""
     yield from no_reference(asked)
     what = "its script reads rows of one length"
     yield from other_rows(asked, ("max",), what)

@@ -48,9 +48,6 @@ Fields = Mapping[str, Any]
 def reads(files: Mapping[str, str]) -> bool:
     """Tell if some file is a configuration of DeepSpeed.
 
-    Args:
-        files: Text by name. [text]
-
     Returns:
         True where a file is JSON or YAML with a key of `MARKS`.
     """
@@ -74,12 +71,6 @@ def read(files: Mapping[str, str]) -> Reading:
 
     Optional files: Trainer's arguments as JSON or YAML, a model's config.json, a
     hostfile, and the script that starts the run.
-
-    Args:
-        files: Text by name. [text]
-
-    Returns:
-        Settings that the files give. [-]
 
     Raises:
         BadInputError: No file is a configuration of DeepSpeed, or a value is wrong.

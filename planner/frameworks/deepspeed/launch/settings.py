@@ -106,15 +106,8 @@ def as_read(given: Mapping[str, Any], file: str) -> dict[str, Any]:
     Truth values take 0 and 1, true and false, yes and no, on and off; numbers take
     text. `zero_optimization: true` is stage 1. `bfloat16` is the old name of `bf16`.
 
-    Args:
-        given: Settings of a ds_config.json. [-]
-        file: Name of the file. [text]
-
     Returns:
         Settings; `auto` stays where it is, and null counts are left out. [-]
-
-    Raises:
-        BadInputError: DeepSpeed refuses a value.
 
     References:
         DeepSpeed 0.19.8 runtime/config.py, runtime/config_utils.py,
@@ -171,28 +164,14 @@ def _refused(error: ValidationError, file: str) -> BadInputError:
 
 
 def unused_copies(zero: Mapping[str, Any]) -> Iterator[str]:
-    """Ranks of a second copy of the weights where the ZeRO stage has none.
-
-    Args:
-        zero: Block `zero_optimization`. [-]
-
-    Yields:
-        The setting with its value, or nothing. [text]
-    """
+    """Ranks of a second copy of the weights where the ZeRO stage has none."""
     size = zero.get("zero_hpz_partition_size", 1)
     if size not in (0, 1) and zero.get("stage", 0) != COPIES_AT:
         yield f"zero_optimization.zero_hpz_partition_size {size}"
 
 
 def wire(its: Mapping[str, Any]) -> dict[str, Any]:
-    """Format that gradients travel in, where the file gives one that a layout has.
-
-    Args:
-        its: Settings of a ds_config.json. [-]
-
-    Returns:
-        Field of a layout, or nothing. [-]
-    """
+    """Format that gradients travel in, where the file gives one that a layout has."""
     given = its.get("communication_data_type")
     return {"comm_dtype": {"gradients": given}} if given in ("fp32", "bf16") else {}
 
@@ -201,12 +180,6 @@ def overlap(its: Mapping[str, Any]) -> dict[str, bool]:
     """Reduction of gradients that a file puts behind the last backward.
 
     Stage 3 is priced with its exchanges beside the layers.
-
-    Args:
-        its: Settings of a ds_config.json. [-]
-
-    Returns:
-        Word of a stack, or nothing. [-]
     """
     block = its.get("zero_optimization")
     zero = block if isinstance(block, Mapping) else {}
@@ -215,14 +188,7 @@ def overlap(its: Mapping[str, Any]) -> dict[str, bool]:
 
 
 def optimizer(its: Mapping[str, Any]) -> dict[str, str]:
-    """Optimizer that DeepSpeed makes.
-
-    Args:
-        its: Settings of a ds_config.json. [-]
-
-    Returns:
-        Field of a training block; nothing where the trainer makes the optimizer. [-]
-    """
+    """Optimizer that DeepSpeed makes."""
     kind, momentum = optimizer_named(its)
     if kind not in OPTIMIZERS:
         return {}
@@ -257,9 +223,6 @@ def refuse_two_optimizers(
 
 def optimizer_named(its: Mapping[str, Any]) -> tuple[str, object]:
     """Type of the optimizer that DeepSpeed makes, and its momentum.
-
-    Args:
-        its: Settings of a ds_config.json. [-]
 
     Returns:
         Type in lower case, empty without one; momentum, None without one. [-]

@@ -27,14 +27,7 @@ STARTER = Starter(
 
 
 def write(brief: Brief) -> Program:
-    """Write the program: a training script, ds_config.json, the model and the hosts.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        The files, and the words that start the script. [-]
-    """
+    """Write the program: a training script, ds_config.json, the model and the hosts."""
     settings = json.dumps(configuration(brief), indent=2) + "\n"
     fields = {k: v for k, v in brief.model.items() if k != "name"}
     return Program(
@@ -68,14 +61,7 @@ _VERSIONS = (
 
 
 def hostfile(brief: Brief) -> str:
-    """Hostfile with one line per node; users may change the names of nodes.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        Content of the file. [text]
-    """
+    """Hostfile with one line per node; users may change the names of nodes."""
     head = "# Nodes in the order of their ranks; give them their names for pdsh.\n"
     slots = chain.from_iterable([its.gpus] * its.count for its in brief.placement)
     return head + "".join(f"node-{n} slots={each}\n" for n, each in enumerate(slots))
@@ -111,14 +97,7 @@ def _first(brief: Brief) -> Iterator[str]:
 
 
 def configuration(brief: Brief) -> dict[str, Any]:
-    """Settings of ds_config.json.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        JSON. [-]
-    """
+    """Settings of ds_config.json."""
     its = brief.layout
     return {
         **_batch(its),

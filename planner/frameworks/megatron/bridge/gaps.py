@@ -9,9 +9,6 @@ from planner.launch.switches import gaps_of
 def gaps(brief: Brief) -> tuple[Gap, ...]:
     """Features of a plan that Megatron-Bridge's recipes cannot express.
 
-    Args:
-        brief: The plan. [-]
-
     Returns:
         One gap per feature; empty where the recipes express the whole plan. [-]
     """

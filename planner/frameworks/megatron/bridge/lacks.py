@@ -18,14 +18,7 @@ MODULES = {
 
 
 def bridge(asked: Asked) -> Iterator[Lack]:
-    """Features of a job that Megatron-Bridge's recipes cannot express.
-
-    Args:
-        asked: The job. [-]
-
-    Yields:
-        One record per feature.
-    """
+    """Features of a job that Megatron-Bridge's recipes cannot express."""
     known, name = fields().architectures, architecture_of(asked)
     if name not in known:
         allowed = f"{len(known)}; {did_you_mean(name, known)}"
@@ -41,9 +34,6 @@ def bridge(asked: Asked) -> Iterator[Lack]:
 
 def architecture_of(asked: Asked) -> str:
     """Hugging Face class of a job's model.
-
-    Args:
-        asked: The job. [-]
 
     Returns:
         Name of the class; the model type where the fields name no class. [text]

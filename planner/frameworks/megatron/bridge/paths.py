@@ -36,12 +36,6 @@ def paths() -> Paths:
 def unknown_fields(overrides: Mapping[str, object]) -> tuple[str, ...]:
     """Overrides that ConfigContainer would pass over with a warning.
 
-    Args:
-        overrides: Fields by block. [-]
-
-    Returns:
-        Paths of these overrides. [text]
-
     References:
         Megatron-Bridge v0.6.0 training/utils/omegaconf_utils.py, _apply_overrides:
         an unknown key is skipped.

@@ -66,9 +66,6 @@ def _loaded(files: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
 def reads(files: Mapping[str, str]) -> bool:
     """Tell if a file looks like a ConfigContainer or overrides of a ConfigContainer.
 
-    Args:
-        files: Text by name. [text]
-
     Returns:
         True where the model block of a YAML file has a tensor degree.
     """
@@ -77,12 +74,6 @@ def reads(files: Mapping[str, str]) -> bool:
 
 def read(files: Mapping[str, str]) -> Reading:
     """Read overrides of a recipe, or a ConfigContainer that was saved.
-
-    Args:
-        files: Text by name. [text]
-
-    Returns:
-        Settings that the files give. [-]
 
     Raises:
         BadInputError: No file is a ConfigContainer, or a value is wrong.

@@ -29,9 +29,6 @@ PLAIN = {"bf16": "bf16_mixed", "fp16": "fp16_mixed", "nvfp4": "bf16_with_nvfp4_m
 def write(brief: Brief) -> Program:
     """Write the program: a recipe of Megatron-Bridge with every override of the plan.
 
-    Args:
-        brief: The plan. [-]
-
     Returns:
         The script, the overrides, the model's config, and the words that start them.
         [-]
@@ -114,14 +111,7 @@ def _config(brief: Brief) -> str:
 
 
 def overrides(brief: Brief) -> dict[str, dict[str, Any]]:
-    """Fields of ConfigContainer that a plan sets.
-
-    Args:
-        brief: The plan, without gaps. [-]
-
-    Returns:
-        Values by block and field. [-]
-    """
+    """Fields of ConfigContainer that a plan sets."""
     groups = [group for _, group in run_arguments(brief)]
     if brief.architecture.expert_parameters:
         groups.append(dispatcher(brief))

@@ -17,12 +17,6 @@ def costs_of(its: Given) -> dict[str, Any]:
 
     Dense masks, which the loader makes unless it is told not to, and the masks of
     dropout, which is 10 % unless it is given.
-
-    Args:
-        its: Values by argument. [-]
-
-    Returns:
-        Fields of a stack block. [-]
     """
     found: dict[str, Any] = {}
     if its.get("create_attention_mask_in_dataloader", True):
@@ -33,14 +27,7 @@ def costs_of(its: Given) -> dict[str, Any]:
 
 
 def unpriced(its: Given) -> Iterator[Unknown]:
-    """Settings of several arguments together that no price is known for.
-
-    Args:
-        its: Values by argument. [-]
-
-    Yields:
-        The argument, and what it does.
-    """
+    """Settings of several arguments together that no price is known for."""
     if its.get("fp16") and its.get("accumulate_allreduce_grads_in_fp32"):
         why = f"beside fp16 weights {NOT_PRICED}"
         yield Unknown("--accumulate-allreduce-grads-in-fp32", None, why)

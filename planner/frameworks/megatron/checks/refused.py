@@ -31,10 +31,6 @@ ENDS = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
 def refuse_contradictions(its: Given, file: str) -> None:
     """Refuse arguments that Megatron-LM's own checks refuse together.
 
-    Args:
-        its: Values by argument. [-]
-        file: File of the arguments, for messages. [text]
-
     Raises:
         BadInputError: Two arguments contradict each other.
     """

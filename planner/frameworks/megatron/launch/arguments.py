@@ -25,26 +25,12 @@ Group = tuple[str, list[Argument]]
 
 
 def arguments(brief: Brief) -> list[Group]:
-    """Every argument of a plan, by Megatron's own groups.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        (title, arguments), in order of writing. [-]
-    """
+    """Every argument of a plan, by Megatron's own groups."""
     return [("model", model_arguments(brief)), *run_arguments(brief)]
 
 
 def run_arguments(brief: Brief) -> list[Group]:
-    """Every argument of a plan but those that describe its model.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        (title, arguments), in order of writing. [-]
-    """
+    """Every argument of a plan but those that describe its model."""
     return [
         ("parallelism", parallelism(brief)),
         ("batch", _batch(brief)),
@@ -56,14 +42,7 @@ def run_arguments(brief: Brief) -> list[Group]:
 
 
 def parallelism(brief: Brief) -> list[Argument]:
-    """Degrees, stages, sharding and rank order.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        (option, value). [-]
-    """
+    """Degrees, stages, sharding and rank order."""
     its = brief.layout
     found: list[Argument] = [
         ("--tensor-model-parallel-size", its.tp),
@@ -154,9 +133,6 @@ def _memory(layout: Layout) -> list[Argument]:
 
 def fp8_recipe(brief: Brief) -> str | None:
     """Scaling recipe of 8-bit tensors.
-
-    Args:
-        brief: The plan. [-]
 
     Returns:
         A word of --fp8-recipe; None without 8-bit tensors. [text]
@@ -269,9 +245,6 @@ def words(argument: Argument) -> list[str]:
 
     Args:
         argument: (option, value); True for a flag. [-]
-
-    Returns:
-        Words, not quoted. [text]
     """
     option, value = argument
     if value is True:
@@ -281,13 +254,6 @@ def words(argument: Argument) -> list[str]:
 
 
 def command_line(groups: Sequence[Group]) -> list[str]:
-    """All arguments as words.
-
-    Args:
-        groups: As `arguments` gives them. [-]
-
-    Returns:
-        Words, not quoted. [text]
-    """
+    """All arguments as words."""
     every = chain.from_iterable(given for _, given in groups)
     return [word for argument in every for word in words(argument)]

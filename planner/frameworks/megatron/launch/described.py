@@ -79,9 +79,6 @@ FOREIGN = (
 def described(its: Given) -> dict[str, Any]:
     """Hugging Face config of the layers that the arguments describe.
 
-    Args:
-        its: Values by argument. [-]
-
     Returns:
         Fields, without a vocabulary where no argument has it; empty where sizes are
         missing, or blocks are of a family that a preset says better. [-]
@@ -95,9 +92,6 @@ def described(its: Given) -> dict[str, Any]:
 
 def vocabulary(its: Given) -> dict[str, int]:
     """Tokens that the model knows; NullTokenizer adds one of its own.
-
-    Args:
-        its: Values by argument. [-]
 
     Returns:
         Rows of the embedding, without padding where they are known so; empty where a

@@ -13,9 +13,6 @@ SCHEDULES = ("1f1b", "interleaved")
 def gaps(brief: Brief) -> tuple[Gap, ...]:
     """Features of a plan that Megatron-LM's arguments cannot express.
 
-    Args:
-        brief: The plan. [-]
-
     Returns:
         One gap per feature; empty where the arguments express the whole plan. [-]
     """
@@ -23,14 +20,7 @@ def gaps(brief: Brief) -> tuple[Gap, ...]:
 
 
 def layout_gaps(brief: Brief) -> Iterator[Gap]:
-    """Layouts outside the room's limits, made by hand or for another framework.
-
-    Args:
-        brief: The plan. [-]
-
-    Yields:
-        One gap per feature.
-    """
+    """Layouts outside the room's limits, made by hand or for another framework."""
     yield from switch_gaps(brief, "megatron", {"cuda_graphs": ("none",)})
     its = brief.layout
     yield from recompute_gaps(its)

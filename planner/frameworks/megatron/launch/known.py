@@ -23,9 +23,6 @@ _TYPES = {"int": int, "float": float}
 def declared(version: str = VERSION) -> dict[str, dict[str, Any]]:
     """Arguments of a release.
 
-    Args:
-        version: One of `VERSIONS`. [text]
-
     Returns:
         Declarations by option: dest, kind, nargs, type, choices, default. [-]
 
@@ -75,13 +72,6 @@ def _add(parser: _Strict, one: dict[str, Any]) -> None:
 def parse(words: Sequence[str], version: str = VERSION) -> tuple[Namespace, list[str]]:
     """Read a command line as the release's own parser does.
 
-    Args:
-        words: Options and their values. [text]
-        version: One of `VERSIONS`. [text]
-
-    Returns:
-        The values of all options, and the words that none of them took. [-]
-
     Raises:
         ValueError: An option is wrong: no such choice, no number, no value.
     """
@@ -92,18 +82,7 @@ def parse(words: Sequence[str], version: str = VERSION) -> tuple[Namespace, list
 
 
 def given(words: Sequence[str], version: str = VERSION) -> dict[str, Any]:
-    """Options that a command line spells out, by dest.
-
-    Args:
-        words: Options and their values. [text]
-        version: One of `VERSIONS`. [text]
-
-    Returns:
-        Values of the options, by dest. [-]
-
-    Raises:
-        ValueError: An option is wrong.
-    """
+    """Options that a command line spells out, by dest."""
     space, _ = parse(words, version)
     known = declared(version)
     names = {known[word.split("=")[0]]["dest"] for word in words if _is(word, known)}
@@ -146,10 +125,6 @@ def _defaults() -> dict[str, list[Any]]:
 def is_harmless(name: str, value: object) -> bool:
     """Tell if an argument leaves the price unchanged.
 
-    Args:
-        name: Name of the argument as the parser keeps it. [text]
-        value: Value of the argument. [-]
-
     Returns:
         False where the argument changes time or memory, or may change them.
     """
@@ -161,9 +136,6 @@ def is_harmless(name: str, value: object) -> bool:
 
 def reason(name: str) -> str:
     """Say why an argument that is not harmless is refused.
-
-    Args:
-        name: Name of the argument as the parser keeps it. [text]
 
     Returns:
         End of a sentence; empty where the class gives none. [text]

@@ -26,14 +26,7 @@ SCALED = {"layernorm", "moe_act"}
 
 
 def megatron(asked: Asked) -> Iterator[Lack]:
-    """Features of a job that pretrain_gpt.py cannot express.
-
-    Args:
-        asked: The job. [-]
-
-    Yields:
-        One record per feature.
-    """
+    """Features of a job that pretrain_gpt.py cannot express."""
     if asked.training.method != "full":
         allowed = "full; megatron-bridge and accelerate have adapters"
         method = asked.training.method
@@ -47,14 +40,7 @@ def megatron(asked: Asked) -> Iterator[Lack]:
 
 
 def core(asked: Asked) -> Iterator[Lack]:
-    """Numbers, optimizers and layouts that Megatron-Core lacks.
-
-    Args:
-        asked: The job. [-]
-
-    Yields:
-        One record per feature.
-    """
+    """Numbers, optimizers and layouts that Megatron-Core lacks."""
     yield from no_reference(asked)
     what = "texts are one stream, which is cut into whole rows"
     ways = () if asked.training.method == "full" else ("packed",)
@@ -79,9 +65,6 @@ def core(asked: Asked) -> Iterator[Lack]:
 def backend(asked: Asked) -> str | None:
     """--attention-backend that runs a job's attention.
 
-    Args:
-        asked: The job. [-]
-
     Returns:
         The word; None where Megatron has none for the kernel. [text]
     """
@@ -92,26 +75,12 @@ def backend(asked: Asked) -> str | None:
 
 
 def instances(its: Any) -> Any:
-    """Copies of the sharded optimizer states.
-
-    Args:
-        its: A layout at ZeRO 1, or columns of layouts. [-]
-
-    Returns:
-        Copies. [1]
-    """
+    """Copies of the sharded optimizer states."""
     return np.maximum(its.dp * its.cp // its.dp_shard, 1)
 
 
 def expert_data_ranks(its: Any) -> Any:
-    """Ranks of one pipeline stage that hold the same shard of the experts.
-
-    Args:
-        its: A layout, or columns of layouts. [-]
-
-    Returns:
-        Ranks. [1]
-    """
+    """Ranks of one pipeline stage that hold the same shard of the experts."""
     return its.tp * its.cp * its.dp // (its.etp * its.ep)
 
 

@@ -36,14 +36,7 @@ EPSILONS = (
 
 
 def model_arguments(brief: Brief) -> list[Argument]:
-    """Arguments that describe a model.
-
-    Args:
-        brief: The plan, whose model has no gaps. [-]
-
-    Returns:
-        (option, value), in the order of Megatron's own groups. [-]
-    """
+    """Arguments that describe a model."""
     model = brief.architecture
     its = dense_of(model)
     tied = [] if model.tied_embeddings else ["--untie-embeddings-and-output-weights"]
@@ -172,14 +165,7 @@ FLEX = ("deepep", "hybridep")
 
 
 def dispatcher(brief: Brief) -> list[Argument]:
-    """Options of the token dispatcher; DeepEP sends one copy of a token to a node.
-
-    Args:
-        brief: The plan of a model with experts. [-]
-
-    Returns:
-        (option, value). [-]
-    """
+    """Options of the token dispatcher; DeepEP sends one copy of a token to a node."""
     if brief.stack.get("expert_dispatch") != "deduplicated" or brief.layout.ep == 1:
         return [("--moe-token-dispatcher-type", "alltoall")]
     named = brief.spec.stack.get("dispatcher")

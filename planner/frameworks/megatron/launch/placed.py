@@ -73,15 +73,7 @@ USED = frozenset(
 
 
 def placed(its: Given, file: str) -> dict[str, Any]:
-    """Fields of a layout; fields that the arguments leave open stay open.
-
-    Args:
-        its: Values by argument. [-]
-        file: File of the arguments, for messages. [text]
-
-    Returns:
-        Fields of a partial layout. [-]
-    """
+    """Fields of a layout; fields that the arguments leave open stay open."""
     _bounded(its, file)
     tp = its.get("tensor_model_parallel_size", 1)
     found: dict[str, Any] = {
@@ -127,10 +119,6 @@ def _zero_stage(its: Given) -> int:
 def copies_of(its: Given, spelled: str) -> Copies | None:
     """Copies of the optimizer states, where there are several.
 
-    Args:
-        its: Arguments by name. [-]
-        spelled: Name of the argument in the file. [text]
-
     Returns:
         The copies; None for one. [-]
     """
@@ -160,14 +148,7 @@ def _context(its: Given, cp: int) -> dict[str, Any]:
 
 
 def recompute_of(its: Given) -> str:
-    """The recompute kind of all layers; `full:N` for the first N of every stage.
-
-    Args:
-        its: Values by argument. [-]
-
-    Returns:
-        A kind. [text]
-    """
+    """The recompute kind of all layers; `full:N` for the first N of every stage."""
     granularity = its.get("recompute_granularity")
     if its.get("recompute_activations"):
         granularity = "selective"
@@ -201,11 +182,6 @@ def _stages(its: Given, pp: int, file: str) -> dict[str, Any]:
 
 def stage_counts(its: Given, pp: int, file: str) -> tuple[int, tuple[int, ...] | None]:
     """Chunks per rank, and layers of every virtual stage where they are uneven.
-
-    Args:
-        its: Values by argument. [-]
-        pp: Pipeline ranks. [1]
-        file: File of the arguments, for messages. [text]
 
     Returns:
         (chunks, layers in model order or None where all stages are alike). [-]

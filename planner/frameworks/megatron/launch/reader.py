@@ -80,9 +80,6 @@ TRAINED = frozenset(
 def reads(files: Mapping[str, str]) -> bool:
     """Tell if a file looks like arguments of Megatron-LM.
 
-    Args:
-        files: Text by name. [text]
-
     Returns:
         True where a file holds two options of: tensor degree, micro-batch, layers.
     """
@@ -92,12 +89,6 @@ def reads(files: Mapping[str, str]) -> bool:
 
 def read(files: Mapping[str, str]) -> Reading:
     """Read a script, an argument list or a model_config.yaml.
-
-    Args:
-        files: Text by name; other files are passed over. [text]
-
-    Returns:
-        Settings that the files give. [-]
 
     Raises:
         BadInputError: No file has arguments of Megatron, or a value is wrong.
@@ -109,18 +100,7 @@ def read(files: Mapping[str, str]) -> Reading:
 
 
 def read_words(name: str, words: Sequence[str]) -> Reading:
-    """Read words of a command line of Megatron-LM.
-
-    Args:
-        name: Name of the file that has them. [text]
-        words: Options, each with the values that it takes. [text]
-
-    Returns:
-        Settings that the words give. [-]
-
-    Raises:
-        BadInputError: A value is wrong.
-    """
+    """Read words of a command line of Megatron-LM."""
     more = list(untaken(words, file=name))
     words, open_ones = filled(words, READ | deciding(), file=name)
     version, its = _given(name, words)
@@ -228,9 +208,6 @@ def _known(word: str, version: str) -> bool:
 def ranks_of(files: Mapping[str, str]) -> int | None:
     """Ranks that the files start.
 
-    Args:
-        files: Text by name. [text]
-
     Returns:
         Ranks; None where no file says them. [1]
     """
@@ -272,14 +249,7 @@ def _given(name: str, words: Sequence[str]) -> tuple[str, dict[str, Any]]:
 
 
 def training_of(its: Given) -> dict[str, Any]:
-    """Fields of a training block.
-
-    Args:
-        its: Values by argument. [-]
-
-    Returns:
-        Fields that are given, and always the number format and the optimizer. [-]
-    """
+    """Fields of a training block."""
     found: dict[str, Any] = {}
     if its.get("seq_length"):
         found["seq_len"] = its["seq_length"]
@@ -309,14 +279,7 @@ def _optimizer(its: Given) -> str:
 
 
 def stack_of(its: Given) -> dict[str, Any]:
-    """Overrides of the software stack.
-
-    Args:
-        its: Values by argument. [-]
-
-    Returns:
-        Fields of a stack block. [-]
-    """
+    """Overrides of the software stack."""
     found: dict[str, Any] = {}
     for name in ("overlap_grad_reduce", "overlap_param_gather"):
         found[name] = bool(its.get(name))

@@ -21,23 +21,13 @@ NONE, FULL, SELECTIVE = "none", "full", "selective"
 
 
 def recompute_kinds(layout: Layout) -> tuple[str, ...]:
-    """Recompute kinds of a plan's layers.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        Kinds, each once, in order of first use. [text]
-    """
+    """Recompute kinds of a plan's layers."""
     found = (kind for stage in layout.stages for kind in layer_kinds(stage))
     return tuple(dict.fromkeys(found))
 
 
 def layer_kinds(stage: Stage) -> tuple[str, ...]:
     """Recompute kind of every layer of a virtual stage.
-
-    Args:
-        stage: One virtual stage. [-]
 
     Returns:
         Kinds in model order. [text], shape (layers,)
@@ -49,25 +39,12 @@ def layer_kinds(stage: Stage) -> tuple[str, ...]:
 
 
 def modules_of(kind: str) -> tuple[str, ...]:
-    """Modules that a kind other than full and none runs again.
-
-    Args:
-        kind: For example `selective`, or `layernorm+moe_act`. [text]
-
-    Returns:
-        Names of --recompute-modules. [text]
-    """
+    """Modules that a kind other than full and none runs again."""
     return ("core_attn",) if kind == SELECTIVE else tuple(kind.split("+"))
 
 
 def recompute_gaps(layout: Layout) -> Iterator[Gap]:
     """Recompute that Megatron's arguments cannot express.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Yields:
-        One gap per feature.
 
     References:
         Megatron-LM core_v0.16.1 megatron/core/transformer/transformer_block.py,
@@ -101,14 +78,7 @@ def _block(layout: Layout) -> int | None:
 
 
 def recompute_arguments(layout: Layout) -> list[Argument]:
-    """Options of recompute: none, modules, whole layers, or first layers of stages.
-
-    Args:
-        layout: A layout without recompute gaps. [-]
-
-    Returns:
-        (option, value). [-]
-    """
+    """Options of recompute: none, modules, whole layers, or first layers of stages."""
     kinds = recompute_kinds(layout)
     if set(kinds) <= {NONE}:
         return []
@@ -128,12 +98,6 @@ def recompute_arguments(layout: Layout) -> list[Argument]:
 
 def offload_gaps(layout: Layout) -> Iterator[Gap]:
     """Offload that Megatron's arguments cannot express.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Yields:
-        One gap per feature.
 
     References:
         Megatron-LM core_v0.16.1 megatron/core/transformer/transformer_config.py,
@@ -172,26 +136,12 @@ def _activation_gaps(layout: Layout) -> Iterator[Gap]:
 
 
 def offloaded_layers(layout: Layout) -> int:
-    """Layers whose activations go to the host.
-
-    Args:
-        layout: A complete layout. [-]
-
-    Returns:
-        Layers. [1]
-    """
+    """Layers whose activations go to the host."""
     return round(layout.offload.activations * sum(layout.layers_per_stage))
 
 
 def offload_arguments(layout: Layout) -> list[Argument]:
-    """Options of offload: optimizer states by fraction, activations by layers.
-
-    Args:
-        layout: A layout without offload gaps. [-]
-
-    Returns:
-        (option, value). [-]
-    """
+    """Options of offload: optimizer states by fraction, activations by layers."""
     found: list[Argument] = []
     if layout.offload.optimizer:
         found += [

@@ -13,9 +13,6 @@ Argument = tuple[str, object]
 def base_of(brief: Brief) -> float | None:
     """Rotary base that a model's fields give.
 
-    Args:
-        brief: The plan. [-]
-
     Returns:
         The base; None where the fields give none. [1]
     """
@@ -26,14 +23,7 @@ def base_of(brief: Brief) -> float | None:
 
 
 def rotary_arguments(brief: Brief) -> list[Argument]:
-    """Options of rotary positions.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        (option, value). [-]
-    """
+    """Options of rotary positions."""
     family = families()[brief.architecture.family]
     base = base_of(brief) or family.base or 10_000
     found: list[Argument] = [

@@ -22,9 +22,6 @@ def stage_layout(counts: Sequence[int], mtp: int) -> str:
     Args:
         counts: Layers of every virtual stage. [1], shape (stages,)
         mtp: Layers of multi-token prediction, all on the last stage. [1]
-
-    Returns:
-        The layout. [text]
     """
     words = [_repeated(DECODER, count) for count in counts]
     words[0] = EMBEDDING + words[0]
@@ -44,9 +41,6 @@ def _repeated(letter: str, count: int) -> str:
 def is_even(layout: Layout) -> bool:
     """Tell if all virtual stages hold the same number of layers.
 
-    Args:
-        layout: A complete layout. [-]
-
     Returns:
         True where a count alone describes the stages. [-]
     """
@@ -63,9 +57,6 @@ def counts_of(text: str, *, file: str) -> tuple[int, ...]:
 
     Returns:
         Decoder layers by stage. [1], shape (stages,)
-
-    Raises:
-        BadInputError: The text is no layout of stages.
 
     References:
         Megatron-LM core_v0.16.1 megatron/core/transformer/
@@ -107,9 +98,6 @@ def plain_stages(counts: Sequence[int], kind: str) -> tuple[Stage, ...]:
     Args:
         counts: Layers of every virtual stage. [1]
         kind: Recompute of all layers; `full:N` of the first N of each stage. [text]
-
-    Returns:
-        Stages in model order. [-]
     """
     name, _, head = kind.partition(":")
     return tuple(

@@ -15,26 +15,12 @@ RANKS = ("nproc_per_node", "nnodes")
 
 
 def plain(word: str) -> str:
-    """Name of an option as the option's parser keeps it.
-
-    Args:
-        word: The option, perhaps with a value. [text]
-
-    Returns:
-        Name of the option. [text]
-    """
+    """Name of an option as the option's parser keeps it."""
     return word.split("=", maxsplit=1)[0].lstrip("-").replace("-", "_")
 
 
 def option_of(name: str) -> str:
-    """Option of an argument as a command line spells the option.
-
-    Args:
-        name: Name as the parser keeps the argument. [text]
-
-    Returns:
-        The option. [text]
-    """
+    """Option of an argument as a command line spells the option."""
     for version in VERSIONS:
         for option, one in declared(version).items():
             if one["dest"] == name:
@@ -44,9 +30,6 @@ def option_of(name: str) -> str:
 
 def takes_value(option: str) -> bool:
     """Tell if an option of Megatron takes words, as no switch does.
-
-    Args:
-        option: The option as a command line spells it. [text]
 
     Returns:
         False for switches, and for options that Megatron does not have.
@@ -59,14 +42,6 @@ def filled(
     words: Sequence[str], deciding: AbstractSet[str], *, file: str
 ) -> tuple[list[str], list[str]]:
     """Part the words of a command line from options whose value no file sets.
-
-    Args:
-        words: Words of a command line; variables that files set are filled in. [text]
-        deciding: Arguments that decide a price. [text]
-        file: File of the words. [text]
-
-    Returns:
-        (words, options as written with a variable that no file sets). [text]
 
     Raises:
         BadInputError: An option that decides the price has such a variable, or words
@@ -93,18 +68,7 @@ def _refuse_open(word: str, file: str) -> None:
 
 
 def untaken(words: Sequence[str], *, file: str) -> Iterator[Unknown]:
-    """Options with words behind them that they do not take; argparse ends there.
-
-    Args:
-        words: Words of a command line. [text]
-        file: File of the words. [text]
-
-    Yields:
-        The option, and what it takes and the words behind. [text]
-
-    Raises:
-        BadInputError: The option is a switch.
-    """
+    """Options with words behind them that they do not take; argparse ends there."""
     why = "takes fewer words, and Megatron-LM refuses the others"
     for option, (values, others) in _options(words):
         name = option.partition("=")[0]
@@ -156,14 +120,7 @@ def _dest(option: str, version: str) -> str:
 
 
 def uncounted(files: Mapping[str, str]) -> Iterator[Unknown]:
-    """Options that count ranks by a variable that no file sets.
-
-    Args:
-        files: Text by name. [text]
-
-    Yields:
-        The option, and the words that fill the variable. [text]
-    """
+    """Options that count ranks by a variable that no file sets."""
     for option, (values, _) in _options(launch_of(files).words):
         shown = " ".join([option, *values[:1]])
         if plain(option) in RANKS and unset(shown):

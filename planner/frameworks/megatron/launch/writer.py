@@ -19,9 +19,6 @@ SCRIPT, YAML_FILE = "arguments.sh", "arguments.yaml"
 def write(brief: Brief) -> Program:
     """Write the program: pretrain_gpt.py with every argument of the plan.
 
-    Args:
-        brief: The plan. [-]
-
     Returns:
         The arguments as a bash array and as YAML, and the words that start them. [-]
     """
@@ -91,14 +88,7 @@ def _blanks(brief: Brief) -> tuple[Variable, ...]:
 
 
 def core_environment(brief: Brief) -> Iterator[Variable]:
-    """Variables that Megatron-Core asks for.
-
-    Args:
-        brief: The plan. [-]
-
-    Yields:
-        Variables with reasons.
-    """
+    """Variables that Megatron-Core asks for."""
     layout = brief.layout
     archs = {its.cluster.gpu.arch for its in brief.placement}
     if archs & TO_HOPPER and layout.tp * layout.cp > 1:

@@ -62,9 +62,6 @@ def names() -> Names:
 def is_nemo(its: object) -> bool:
     """Tell if a YAML file is a configuration of a GPT of NeMo 1.
 
-    Args:
-        its: Content of the file. [-]
-
     Returns:
         True where its model block has fields that NeMo 1 alone has.
     """
@@ -74,9 +71,6 @@ def is_nemo(its: object) -> bool:
 
 def reads(files: Mapping[str, str]) -> bool:
     """Tell if a file is a configuration of NeMo 1.
-
-    Args:
-        files: Text by name. [text]
 
     Returns:
         True where :func:`is_nemo` is true of a YAML file.
@@ -98,17 +92,7 @@ def _loaded(files: Mapping[str, str]) -> tuple[str, Fields]:
 
 
 def read(files: Mapping[str, str]) -> Reading:
-    """Read a configuration of NeMo 1.
-
-    Args:
-        files: Text by name. [text]
-
-    Returns:
-        Settings that the files give. [-]
-
-    Raises:
-        BadInputError: A value is wrong.
-    """
+    """Read a configuration of NeMo 1."""
     name, its = _loaded(files)
     fields = dict(_fields(its))
     said = dict(_said(fields))

@@ -24,16 +24,7 @@ class Code(str):
 
 
 def call(name: str, keywords: Keywords, indent: int = 8) -> str:
-    """Write a call as code, one keyword a line.
-
-    Args:
-        name: Name of the function. [text]
-        keywords: Arguments by keyword. [-]
-        indent: Columns before the line on which the call begins. [1]
-
-    Returns:
-        Lines. [text]
-    """
+    """Write a call as code, one keyword a line."""
     inside = " " * (indent + 4)
     lines = [
         line

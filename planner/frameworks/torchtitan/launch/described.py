@@ -44,10 +44,6 @@ Given = Mapping[str, Any]
 def fields_of(model: object, module: str = "") -> dict[str, Any]:
     """Hugging Face fields of a model.
 
-    Args:
-        model: ("flavour", module, name) or ("own", builder, keywords). [-]
-        module: Module of a flavour that names no module. [text]
-
     Returns:
         Fields; empty for an unknown flavour. [-]
     """

@@ -38,12 +38,6 @@ FLEX_BLOCK = 128
 def torchtitan(asked: Asked) -> Iterator[Lack]:
     """Features of a job that a torchtitan configuration cannot express.
 
-    Args:
-        asked: The job. [-]
-
-    Yields:
-        One record per feature.
-
     References:
         torchtitan 0.3.0 config/configs.py, models/common/decoder.py,
         distributed/context_parallel/api.py, components/quantization/float8.py.
@@ -64,27 +58,12 @@ def torchtitan(asked: Asked) -> Iterator[Lack]:
 
 
 def compiled(asked: Asked) -> bool:
-    """Tell if torch.compile fuses the operators between matrix products.
-
-    Args:
-        asked: The job. [-]
-
-    Returns:
-        True unless the job's software says otherwise.
-    """
+    """Tell if torch.compile fuses the operators between matrix products."""
     return bool(asked.stack.get("compile", True))
 
 
 def dispatcher(asked: Asked, ep: int) -> str:
-    """Backend that sends tokens to experts; DeepEP sends one copy to a node.
-
-    Args:
-        asked: A job of a model with experts. [-]
-        ep: Expert degree. [1]
-
-    Returns:
-        Name of the backend in torchtitan. [text]
-    """
+    """Backend that sends tokens to experts; DeepEP sends one copy to a node."""
     named = asked.words.get("dispatcher")
     if named in ("standard", "deepep", "hybridep"):
         return str(named)
@@ -94,9 +73,6 @@ def dispatcher(asked: Asked, ep: int) -> str:
 
 def has_experts(asked: Asked) -> bool:
     """Tell if a job's model has routed experts.
-
-    Args:
-        asked: The job. [-]
 
     Returns:
         True where some layer has routed experts.

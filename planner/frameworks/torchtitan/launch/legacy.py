@@ -17,9 +17,6 @@ MX = ("quantize.linear.mx", "quantize.dense.mx", "mx")
 def is_legacy(text: str) -> bool:
     """Tell if a file is a configuration of torchtitan before 0.3.
 
-    Args:
-        text: Content of the file. [text]
-
     Returns:
         True where the file is TOML with at least two of `SECTIONS`.
     """
@@ -33,15 +30,8 @@ def is_legacy(text: str) -> bool:
 def from_toml(name: str, text: str) -> Values:
     """Settings of a TOML file under the names of release 0.3.0.
 
-    Args:
-        name: Name of the file, for messages. [text]
-        text: Content of the file. [text]
-
     Returns:
         Settings by section and name. [-]
-
-    Raises:
-        BadInputError: The file is no TOML.
     """
     try:
         tree = tomllib.loads(text)
@@ -64,9 +54,6 @@ def modern(values: Values) -> Values:
 
     Args:
         values: Values by section and name. [-]
-
-    Returns:
-        Values by name of 0.3.0, or by a word of `settings.WORDS`. [-]
     """
     found = {renamed(name): value for name, value in values.items()}
     found |= _model(found) | _checkpointing(found) | _precision(found)

@@ -56,14 +56,7 @@ class Own:
 
 
 def model_of(brief: Brief) -> Named | Own:
-    """Choose a flavour with the layers, positions, norms and length of a plan's model.
-
-    Args:
-        brief: The plan, whose model has no gaps. [-]
-
-    Returns:
-        A flavour, or the call that builds the model. [-]
-    """
+    """Choose a flavour with the layers, positions, norms and length of the model."""
     plain = _shape(brief.architecture)
     for (module, name), shape in shapes().items():
         fields = flavours()[module][name]

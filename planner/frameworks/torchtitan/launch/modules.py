@@ -84,9 +84,6 @@ def settings_of(config: Built, module: Module | None) -> tuple[Values, list[Unkn
     Args:
         config: Call that makes the configuration, with later assignments. [-]
         module: File of the configuration; None for the package's registry. [-]
-
-    Returns:
-        (settings, parts left out). [-]
     """
     values = registered(config.name) if config.name in registry() else {}
     unread = [Unknown(statement) for statement in config.skipped]

@@ -138,15 +138,7 @@ class Settings:
 
 
 def placed(its: Settings, kind: str) -> dict[str, Any]:
-    """Fields of a layout; fields that the settings leave open stay open.
-
-    Args:
-        its: Settings of a run. [-]
-        kind: Recompute of all layers. [text]
-
-    Returns:
-        Fields of a partial layout. [-]
-    """
+    """Fields of a layout; fields that the settings leave open stay open."""
     sequence = its.values.get("parallelism.enable_sequence_parallel", True)
     found: dict[str, Any] = {
         "tp": its.tp,
@@ -198,14 +190,8 @@ def _stages(its: Settings, kind: str) -> dict[str, Any]:
 def layers_by_stage(its: Settings) -> tuple[int, ...] | None:
     """Layers of every stage, as given by the settings or as torchtitan cuts stages.
 
-    Args:
-        its: Settings of a run. [-]
-
     Returns:
         Layers in the order of the model; None where they cannot be known. [1]
-
-    Raises:
-        BadInputError: A stage would hold fewer than 0 layers.
 
     References:
         torchtitan 0.3.0 distributed/pipeline_parallel.py, _get_pipeline_metadata and

@@ -38,9 +38,6 @@ SETTING = re.compile(r"--[\w-]+\.[\w.-]+(=|$)")
 def reads(files: Mapping[str, str]) -> bool:
     """Tell if files look like a torchtitan run.
 
-    Args:
-        files: Text by name. [text]
-
     Returns:
         True where a file is torchtitan's TOML, a module with a configuration, or
         starts torchtitan.train.
@@ -55,12 +52,6 @@ def reads(files: Mapping[str, str]) -> bool:
 
 def read(files: Mapping[str, str]) -> Reading:
     """Read a module of a configuration registry, a TOML file, and a command line.
-
-    Args:
-        files: Text by name; a module is read, never run. [text]
-
-    Returns:
-        Settings that the files give. [-]
 
     Raises:
         BadInputError: No file has settings of torchtitan, or a value is wrong.

@@ -69,14 +69,7 @@ def registry() -> Mapping[str, Registered]:
 
 
 def registered(name: str) -> Values:
-    """A configuration of the package's own registry.
-
-    Args:
-        name: Name in `registry`. [text]
-
-    Returns:
-        Settings of the configuration. [-]
-    """
+    """A configuration of the package's own registry."""
     one = _file().registry[name]
     found: Values = {
         "model": ("flavour", *one.model),
@@ -91,15 +84,7 @@ def registered(name: str) -> Values:
 
 
 def kind_of(name: str, value: object) -> Kind:
-    """Kind of a setting: read, without effect on the price, or unknown.
-
-    Args:
-        name: Section and name, as release 0.3.0 has them. [text]
-        value: Value of the setting. [-]
-
-    Returns:
-        Kind of the setting. [-]
-    """
+    """Kind of a setting: read, without effect on the price, or unknown."""
     its = _file()
     if name in its.plain and value not in its.plain[name]:
         return "unknown"
@@ -113,12 +98,5 @@ def kind_of(name: str, value: object) -> Kind:
 
 
 def renamed(name: str) -> str:
-    """Name in release 0.3.0 of a setting of an older release.
-
-    Args:
-        name: Section and name. [text]
-
-    Returns:
-        Name in release 0.3.0; the given name where the setting kept it. [text]
-    """
+    """Name in release 0.3.0 of a setting of an older release."""
     return _file().renamed.get(name, name)

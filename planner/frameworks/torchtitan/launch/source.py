@@ -81,13 +81,6 @@ class Module:
     def result(self, name: str, depth: int = DEPTH) -> Any:
         """Value that a function returns.
 
-        Args:
-            name: Name of the function. [text]
-            depth: Functions that may still be followed. [1]
-
-        Returns:
-            A value, a call, or an expression that could not be read. [-]
-
         Raises:
             BadInputError: The function's expressions are nested too deeply to follow.
         """

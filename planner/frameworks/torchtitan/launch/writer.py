@@ -28,14 +28,7 @@ OUTERMOST = "tp-cp-ep-dp-pp"
 
 
 def write(brief: Brief) -> Program:
-    """Write the program: torchtitan.train with a configuration of the plan's own.
-
-    Args:
-        brief: The plan. [-]
-
-    Returns:
-        The module, the files that it imports, and the words that start it. [-]
-    """
+    """Write the program: torchtitan.train with a configuration of the plan's own."""
     model = model_of(brief)
     files = [
         LaunchFile(CONFIG, _config(brief, model)),
@@ -70,14 +63,7 @@ def _shown(brief: Brief) -> tuple[str, ...]:
 
 
 def last_stage(layout: Layout) -> int:
-    """First process of the last stage, in the order in which processes are started.
-
-    Args:
-        layout: A layout. [-]
-
-    Returns:
-        Number of the process, from 0. [1]
-    """
+    """First process of the last stage, in the order in which processes are started."""
     inner = layout.tp * layout.cp
     beside = inner if layout.order != OUTERMOST else inner * layout.dp
     return beside * (layout.pp - 1)

@@ -34,16 +34,9 @@ Number = int | None
 def computed(text: str, shell: Shell) -> str:
     """Value of an arithmetic expression.
 
-    Args:
-        text: The expression, with `$` expanded. [text]
-        shell: Variables; assignments change them. [-]
-
     Returns:
         Digits; the expression itself as an unknown value where a variable of it is
         unknown. [text]
-
-    Raises:
-        BadInputError: bash refuses the expression.
     """
     reader = _Reader(text, shell)
     value = reader.whole()

@@ -16,15 +16,7 @@ _FLAGS = frozenset("aAfgiprtx")
 
 
 def assign(shell: Shell, node: Node) -> str:
-    """Assign to a variable, an array or an element.
-
-    Args:
-        shell: State of the shell. [-]
-        node: The assignment. [-]
-
-    Returns:
-        Name of the variable. [text]
-    """
+    """Assign to a variable, an array or an element."""
     target, value = node.child_by_field_name("name"), node.child_by_field_name("value")
     assert target is not None
     more = any(child.type == "+=" for child in node.children)
@@ -102,19 +94,7 @@ def _ordered(shell: Shell, name: str, array: Array) -> Array:
 
 
 def element_key(shell: Shell, name: str, source: str) -> str:
-    """Index that an element has: any text in a map, else a whole number.
-
-    Args:
-        shell: State of the shell. [-]
-        name: Name of the array. [text]
-        source: What stands in the brackets, with `$` expanded. [text]
-
-    Returns:
-        The index. [text]
-
-    Raises:
-        BadInputError: The index is unknown, or no index.
-    """
+    """Index that an element has: any text in a map, else a whole number."""
     if name in shell.maps:
         return source.strip("'\"")
     value = computed(source, shell)
@@ -142,12 +122,7 @@ def _element(shell: Shell, name: str, target: Node, text: str, *, more: bool) ->
 
 
 def declare(shell: Shell, node: Node) -> None:
-    """Run `declare`, `local`, `export`, `readonly` or `typeset`.
-
-    Args:
-        shell: State of the shell. [-]
-        node: The declaration. [-]
-    """
+    """Run `declare`, `local`, `export`, `readonly` or `typeset`."""
     kind = node.children[0].type
     flags, names = "", list[Node | str]()
     for child in node.named_children:

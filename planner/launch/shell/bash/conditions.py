@@ -29,10 +29,6 @@ _SIGNS = frozenset({"&&", "||", "!", "(", ")", *_TWO, "-a", "-o"})
 def holds(node: Node, shell: Shell) -> bool:
     """Tell if `[ ... ]` or `[[ ... ]]` holds; chooses where the files do not say.
 
-    Args:
-        node: The condition. [-]
-        shell: State of the shell. [-]
-
     Returns:
         True where it holds. [-]
     """
@@ -55,10 +51,6 @@ def _leaves(node: Node) -> list[Node]:
 
 def test(words: Sequence[str], shell: Shell) -> bool:
     """Tell if a condition of words holds, as `test` judges it by their number.
-
-    Args:
-        words: Arguments of `test`. [text]
-        shell: State of the shell. [-]
 
     Returns:
         True where it holds. [-]
@@ -218,11 +210,6 @@ def _searched(text: str, expression: str, shell: Shell) -> bool:
 
 def matches(text: str, glob: str, shell: Shell) -> bool:
     """Tell if a text fits a glob; chooses where one of them is unknown.
-
-    Args:
-        text: The text. [text]
-        glob: The glob, in which a backslash quotes. [text]
-        shell: State of the shell. [-]
 
     Returns:
         True where it fits. [-]

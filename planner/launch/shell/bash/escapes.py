@@ -11,14 +11,7 @@ _CHARS = dict(zip("abeEfnrtv\\'\"?", "\a\b\x1b\x1b\f\n\r\t\v\\'\"?", strict=True
 
 
 def decoded(text: str) -> str:
-    """Text with escapes replaced; what is no escape stays.
-
-    Args:
-        text: Text with backslashes. [text]
-
-    Returns:
-        The text that it stands for. [text]
-    """
+    """Text with escapes replaced; what is no escape stays."""
     return _ESCAPE.sub(_character, text)
 
 

@@ -29,15 +29,7 @@ _SKIPPED = frozenset({"comment", "heredoc_body", "heredoc_end", "heredoc_start"}
 
 
 def run(shell: Shell, node: Node) -> None:
-    """Run a statement.
-
-    Args:
-        shell: State of the shell, which changes. [-]
-        node: The statement. [-]
-
-    Raises:
-        BadInputError: The statement is not followed, or is no bash.
-    """
+    """Run a statement."""
     if node.type in _SKIPPED:
         return
     handler = _KINDS.get(node.type)

@@ -20,14 +20,7 @@ _HIDDEN = re.compile(r"\b(?:eval|source|declare\s+-n)\b|(?:^|[\s;])\.\s")
 
 
 def loop_over(shell: Shell, node: Node, name: str, words: list[str]) -> None:
-    """Run a loop over words.
-
-    Args:
-        shell: State of the shell. [-]
-        node: The loop. [-]
-        name: Variable of the loop. [text]
-        words: Values of the variable. [text]
-    """
+    """Run a loop over words."""
     body = node.child_by_field_name("body")
     assert body is not None
     if not words:
@@ -47,14 +40,7 @@ def loop_over(shell: Shell, node: Node, name: str, words: list[str]) -> None:
 def loop_while(
     shell: Shell, node: Node, body: Node, goes_on: Callable[[], bool]
 ) -> None:
-    """Run a loop while a condition holds.
-
-    Args:
-        shell: State of the shell. [-]
-        node: The loop. [-]
-        body: Body of the loop. [-]
-        goes_on: Tells before each round if there is one. [-]
-    """
+    """Run a loop while a condition holds."""
     status: int | None = 0
     for _ in range(MOST):
         before = shell.record.choices.asked

@@ -114,11 +114,7 @@ def as_pattern(found: Iterable[Part | None]) -> str:
 
 
 def refuse(source: str, shell: Shell) -> NoReturn:
-    """Refuse an expansion.
-
-    Raises:
-        BadInputError: Always.
-    """
+    """Refuse an expansion."""
     shell.refuse(source, "is an expansion that is not followed")
 
 
@@ -129,9 +125,6 @@ def sliced(asked: Asked, elements: list[str], places: Sequence[int] = ()) -> lis
         asked: The expansion. [-]
         elements: Elements of an array, or characters. [text]
         places: Index of each element; empty where they lie without a gap. [1]
-
-    Returns:
-        Elements from the first whose index is not below start. [text]
     """
     text = joined(asked.rest(quoted=True))
     first, colon, count = text.partition(":")

@@ -42,12 +42,6 @@ _SET = frozenset(
 def parameter(source: str, shell: Shell, operand: Operand, *, in_quotes: bool) -> Parts:
     """Parts that an expansion stands for.
 
-    Args:
-        source: The expansion, as `$X` or `${X...}`. [text]
-        shell: State of the shell. [-]
-        operand: Reads the source behind a sign. [-]
-        in_quotes: True within double quotes. [-]
-
     Returns:
         Parts; None between the elements of `"$@"`. [-]
     """

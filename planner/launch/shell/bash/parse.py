@@ -18,14 +18,7 @@ def _parser() -> Parser:
 
 
 def tree_of(text: str) -> Node:
-    """Root of the parse tree of a script.
-
-    Args:
-        text: The script. [text]
-
-    Returns:
-        The root; its parts that are no bash have the type ERROR. [-]
-    """
+    """Root of the parse tree of a script."""
     source = _NO_NEXT_LINE.sub(r"\1\n", text.replace("\r\n", "\n")).encode()
     while True:
         root = _parser().parse(source).root_node
@@ -75,14 +68,7 @@ def first_error(node: Node) -> Node | None:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Nodes of a tree, from the top, in the order of the source.
-
-    Args:
-        node: The root. [-]
-
-    Yields:
-        The root and every node below it. [-]
-    """
+    """Nodes of a tree, from the top, in the order of the source."""
     waiting = [node]
     while waiting:
         each = waiting.pop()

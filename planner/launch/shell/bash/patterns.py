@@ -21,9 +21,6 @@ def expression(pattern: str, *, longest: bool = True) -> str:
     Args:
         pattern: The glob; a backslash quotes the next character. [text]
         longest: False where stars take as little as they can. [-]
-
-    Returns:
-        The expression. [text]
     """
     star = ".*" if longest else ".*?"
     found, at = "", 0
@@ -73,16 +70,7 @@ def fits(text: str, pattern: str) -> bool:
 
 
 def without(text: str, sign: str, pattern: str) -> str:
-    """Text without a start (#, ##) or an end (%, %%) that fits a glob.
-
-    Args:
-        text: The value. [text]
-        sign: `#` or `%` for the shortest part, twice for the longest. [text]
-        pattern: The glob. [text]
-
-    Returns:
-        The rest. [text]
-    """
+    """Text without a start (#, ##) or an end (%, %%) that fits a glob."""
     lengths = range(len(text) + 1)
     for length in lengths if len(sign) == 1 else reversed(lengths):
         cut = len(text) - length
@@ -93,17 +81,7 @@ def without(text: str, sign: str, pattern: str) -> str:
 
 
 def replaced(text: str, sign: str, pattern: str, other: str) -> str:
-    """Text with what fits a glob replaced.
-
-    Args:
-        text: The value. [text]
-        sign: `/` for the first, `//` for all, `/#` and `/%` at an end. [text]
-        pattern: The glob. [text]
-        other: What stands in its place. [text]
-
-    Returns:
-        The new text. [text]
-    """
+    """Text with what fits a glob replaced."""
     if not pattern:
         return {"/#": other + text, "/%": text + other}.get(sign, text)
     before, after = {"/#": (r"\A", ""), "/%": ("", r"\Z")}.get(sign, ("", ""))
@@ -117,14 +95,7 @@ def replaced(text: str, sign: str, pattern: str, other: str) -> str:
 
 
 def pythonic(expression: str) -> str:
-    """Regular expression of POSIX as Python writes it; sets differ.
-
-    Args:
-        expression: The expression of `=~`. [text]
-
-    Returns:
-        The expression. [text]
-    """
+    """Regular expression of POSIX as Python writes it; sets differ."""
     found, at = "", 0
     while at < len(expression):
         bracket = _PLAIN_BRACKET.match(expression, at)

@@ -88,9 +88,6 @@ def begun(shell: Shell, text: str, node: Node | None = None) -> None:
         shell: State of the shell. [-]
         text: The text. [text]
         node: Command that the text is part of; None for a whole file. [-]
-
-    Raises:
-        BadInputError: The text is no bash.
     """
     shell.depth += 1
     if shell.depth > 60:
@@ -141,14 +138,7 @@ def run_out(shell: Shell, text: str, node: Node | None = None) -> None:
 def started(
     shell: Shell, words: Sequence[str], node: Node, environment: Mapping[str, str]
 ) -> None:
-    """Note a program that a script starts, or follow the script that it is.
-
-    Args:
-        shell: State of the shell. [-]
-        words: Words of the command. [text]
-        node: The command. [-]
-        environment: Variables that stand before the command. [text]
-    """
+    """Note a program that a script starts, or follow the script that it is."""
     own = dict(environment)
     inner, tasks = list(words), shell.tasks
     while inner:

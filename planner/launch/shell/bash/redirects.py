@@ -13,12 +13,7 @@ _KEPT = ("heredoc_redirect", "herestring_redirect", "file_redirect")
 
 
 def redirected(shell: Shell, node: Node) -> None:
-    """Run a statement with its input and output redirected.
-
-    Args:
-        shell: State of the shell. [-]
-        node: The statement with its redirections. [-]
-    """
+    """Run a statement with its input and output redirected."""
     shell.line = shell.start + node.start_point.row + 1
     body = node.child_by_field_name("body")
     every = [r for child in node.children for r in _redirects(child)]

@@ -179,16 +179,7 @@ class Shell:
         return f"{self.name}:{self.line}"
 
     def refuse(self, what: str, why: str, allowed: str | None = None) -> NoReturn:
-        """Refuse a construct that cannot be followed.
-
-        Args:
-            what: The construct. [text]
-            why: Reason, as half a sentence. [text]
-            allowed: What would settle it. [text]
-
-        Raises:
-            BadInputError: Always, with file and line.
-        """
+        """Refuse a construct that cannot be followed."""
         raise BadInputError(why, file=self.place, field=what, allowed=allowed)
 
     def child(self, **others: object) -> "Shell":

@@ -62,15 +62,7 @@ class Span:
 
 
 def fields(nodes: Iterable[Node], shell: Shell) -> list[str]:
-    """Words that a shell makes of the source of words.
-
-    Args:
-        nodes: Words of a command, of a loop or of an array. [-]
-        shell: State of the shell. [-]
-
-    Returns:
-        Words; unknown parts are marked. [text]
-    """
+    """Words that a shell makes of the source of words."""
     return [word for node in nodes for word in _split(_braced(node, shell), shell)]
 
 
@@ -134,11 +126,6 @@ def _range(source: str, shell: Shell) -> list[str]:
 
 def parts(node: Node, shell: Shell, *, in_quotes: bool = False) -> Parts:
     """Parts of a word.
-
-    Args:
-        node: The word. [-]
-        shell: State of the shell. [-]
-        in_quotes: True within double quotes. [-]
 
     Returns:
         Parts; None between the elements of `"$@"`. [-]
@@ -279,15 +266,7 @@ def separators(shell: Shell) -> str:
 
 
 def cut(text: str, by: str) -> list[str]:
-    """Words of a text.
-
-    Args:
-        text: The text. [text]
-        by: Characters that part words. [text]
-
-    Returns:
-        The words. [text]
-    """
+    """Words of a text."""
     maker = _Maker(by)
     maker.split(text)
     maker.end()

@@ -43,30 +43,18 @@ class KimiDelta(GatedDelta):
 
     @property
     def sharded_parameters(self) -> int:
-        """Projections of heads, convolution, time biases and decays.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Projections of heads, convolution, time biases and decays."""
         split = sum(g.weights for g in self.gemms() if g.split != "replicated")
         vectors = self.conv * self.conv_width + self.out_width + self.value_heads
         return split + vectors
 
     @property
     def replicated_parameters(self) -> int:
-        """Low-rank inputs of decay and gate, and the norm of a head: 2 h d + d.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Low-rank inputs of decay and gate, and the norm of a head: 2 h d + d."""
         return 2 * self.hidden * self.value_dim + self.value_dim
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Inputs (h -> 3 D), step (h -> n), low-rank gates (h -> 2 d -> 2 D), output.
-
-        Returns:
-            GEMMs. [1]
-        """
+        """Inputs (h -> 3 D), step (h -> n), low-rank gates (h -> 2 d -> 2 D), out."""
         h, out, narrow = self.hidden, self.out_width, self.value_dim
         return (
             Gemm("scan_in", h, self.conv_width, "column", "attention"),

@@ -35,38 +35,22 @@ class Lightning(ScanBlock):
 
     @property
     def heads(self) -> int:
-        """Heads: n.
-
-        Returns:
-            Heads. [1]
-        """
+        """Heads: n."""
         return self.state_heads
 
     @property
     def out_width(self) -> int:
-        """Columns of the scan's output: D = n d.
-
-        Returns:
-            Columns. [1]
-        """
+        """Columns of the scan's output: D = n d."""
         return self.state_heads * self.head_dim
 
     @property
     def conv_width(self) -> int:
-        """Columns of queries, keys and values, which the activation passes: 3 D.
-
-        Returns:
-            Columns. [1]
-        """
+        """Columns of queries, keys and values, which the activation passes: 3 D."""
         return 3 * self.out_width
 
     @property
     def state_width(self) -> int:
-        """Numbers of the state of one sequence: n d^2.
-
-        Returns:
-            Numbers. [1]
-        """
+        """Numbers of the state of one sequence: n d^2."""
         return self.out_width * self.head_dim
 
     @property
@@ -83,28 +67,16 @@ class Lightning(ScanBlock):
 
     @property
     def sharded_parameters(self) -> int:
-        """Projections and the norm over all heads.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Projections and the norm over all heads."""
         return sum(gemm.weights for gemm in self.gemms()) + self.out_width
 
     @property
     def replicated_parameters(self) -> int:
-        """None.
-
-        Returns:
-            Parameters. [1]
-        """
+        """None."""
         return 0
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Inputs and gate (h -> 4 D) and output (D -> h).
-
-        Returns:
-            GEMMs. [1]
-        """
+        """Inputs and gate (h -> 4 D) and output (D -> h)."""
         h, out = self.hidden, self.out_width
         return (
             Gemm("scan_in", h, self.conv_width + out, "column", "attention"),

@@ -92,11 +92,7 @@ class ScanBlock(AttentionBlock):
 
     @property
     def inner_width(self) -> int:
-        """Columns that the input projections make.
-
-        Returns:
-            Columns. [1]
-        """
+        """Columns that the input projections make."""
         return sum(g.outputs for g in self.gemms() if g.split == "column")
 
     def attended(self, seq_len: float, *, causal: bool) -> float:
@@ -150,38 +146,22 @@ class GatedDelta(ScanBlock):
 
     @property
     def heads(self) -> int:
-        """Heads of keys, each with heads of values of its own: n_k.
-
-        Returns:
-            Heads. [1]
-        """
+        """Heads of keys, each with heads of values of its own: n_k."""
         return self.key_heads
 
     @property
     def out_width(self) -> int:
-        """Columns of all values: V = n_v d_v.
-
-        Returns:
-            Columns. [1]
-        """
+        """Columns of all values: V = n_v d_v."""
         return self.value_heads * self.value_dim
 
     @property
     def conv_width(self) -> int:
-        """Columns of queries, keys and values: 2 K + V.
-
-        Returns:
-            Columns. [1]
-        """
+        """Columns of queries, keys and values: 2 K + V."""
         return 2 * self.key_heads * self.key_dim + self.out_width
 
     @property
     def state_width(self) -> int:
-        """Numbers of the state of one sequence: n_v d_k d_v.
-
-        Returns:
-            Numbers. [1]
-        """
+        """Numbers of the state of one sequence: n_v d_k d_v."""
         return self.out_width * self.key_dim
 
     @property
@@ -200,29 +180,17 @@ class GatedDelta(ScanBlock):
 
     @property
     def sharded_parameters(self) -> int:
-        """Projections, convolution, and decay and time bias of each head.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Projections, convolution, and decay and time bias of each head."""
         matrices = sum(gemm.weights for gemm in self.gemms())
         return matrices + self.conv * self.conv_width + 2 * self.value_heads
 
     @property
     def replicated_parameters(self) -> int:
-        """Gated norm of a head: d_v.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Gated norm of a head: d_v."""
         return self.value_dim
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Inputs (h -> 2 K + 2 V), gates (h -> 2 n_v), output (V -> h).
-
-        Returns:
-            GEMMs. [1]
-        """
+        """Inputs (h -> 2 K + 2 V), gates (h -> 2 n_v), output (V -> h)."""
         h, out = self.hidden, self.out_width
         wide = self.conv_width + out
         return (

@@ -43,38 +43,22 @@ class SelectiveScan(ScanBlock):
 
     @property
     def heads(self) -> int:
-        """Columns, each a head of its own: D.
-
-        Returns:
-            Heads. [1]
-        """
+        """Columns, each a head of its own: D."""
         return self.columns
 
     @property
     def out_width(self) -> int:
-        """Columns of the scan's output: D.
-
-        Returns:
-            Columns. [1]
-        """
+        """Columns of the scan's output: D."""
         return self.columns
 
     @property
     def conv_width(self) -> int:
-        """Columns that the convolution mixes: D.
-
-        Returns:
-            Columns. [1]
-        """
+        """Columns that the convolution mixes: D."""
         return self.columns
 
     @property
     def state_width(self) -> int:
-        """Numbers of the state of one sequence: D N.
-
-        Returns:
-            Numbers. [1]
-        """
+        """Numbers of the state of one sequence: D N."""
         return self.columns * self.state
 
     @property
@@ -97,30 +81,18 @@ class SelectiveScan(ScanBlock):
 
     @property
     def sharded_parameters(self) -> int:
-        """Projections, convolution, decays, skip and step bias of the columns.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Projections, convolution, decays, skip and step bias of the columns."""
         matrices = sum(gemm.weights for gemm in self.gemms())
         vectors = self.conv + self.conv_bias + self.state + 2 + 2 * self.bias
         return matrices + vectors * self.columns
 
     @property
     def replicated_parameters(self) -> int:
-        """Norms of step, keys and queries, and the output's bias: r + 2 N [+ h].
-
-        Returns:
-            Parameters. [1]
-        """
+        """Norms of step, keys and queries, and the output's bias: r + 2 N [+ h]."""
         return self._low + self.bias * self.hidden
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Inputs (h -> 2 D), step, keys and queries (D -> r + 2 N), step, output.
-
-        Returns:
-            GEMMs. [1]
-        """
+        """Inputs (h -> 2 D), step, keys and queries (D -> r + 2 N), step, output."""
         h, wide = self.hidden, self.columns
         return (
             Gemm("scan_in", h, 2 * wide, "column", "attention"),

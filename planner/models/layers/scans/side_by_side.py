@@ -26,11 +26,7 @@ class SideBySide(StateSpace):
 
     @property
     def sharded_parameters(self) -> int:
-        """Those of the state space and of attention.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Those of the state space and of attention."""
         # The state space sums its own products: gemms() has those of both.
         outer = sum(g.weights for g in self.beside.gemms())
         scan = super().sharded_parameters - outer
@@ -38,11 +34,7 @@ class SideBySide(StateSpace):
 
     @property
     def replicated_parameters(self) -> int:
-        """Those of the state space and of attention.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Those of the state space and of attention."""
         return super().replicated_parameters + self.beside.replicated_parameters
 
     def gemms(self) -> tuple[Gemm, ...]:

@@ -48,11 +48,7 @@ class StateSpace(ScanBlock):
 
     @property
     def heads(self) -> int:
-        """Groups of heads: g.
-
-        Returns:
-            Groups. [1]
-        """
+        """Groups of heads: g."""
         return self.groups
 
     def shared_out(self, tp: int, cp: int) -> bool:
@@ -91,29 +87,17 @@ class StateSpace(ScanBlock):
 
     @property
     def out_width(self) -> int:
-        """Columns of the scan's output: D = n p.
-
-        Returns:
-            Columns. [1]
-        """
+        """Columns of the scan's output: D = n p."""
         return self.state_heads * self.head_dim
 
     @property
     def conv_width(self) -> int:
-        """Columns of inputs, keys and queries: D + 2 g N.
-
-        Returns:
-            Columns. [1]
-        """
+        """Columns of inputs, keys and queries: D + 2 g N."""
         return self.out_width + 2 * self.groups * self.state
 
     @property
     def state_width(self) -> int:
-        """Numbers of the state of one sequence: n p N.
-
-        Returns:
-            Numbers. [1]
-        """
+        """Numbers of the state of one sequence: n p N."""
         return self.out_width * self.state
 
     @property
@@ -132,11 +116,7 @@ class StateSpace(ScanBlock):
 
     @property
     def sharded_parameters(self) -> int:
-        """Projections, convolution, three vectors of heads, and the norm if any.
-
-        Returns:
-            Parameters. [1]
-        """
+        """Projections, convolution, three vectors of heads, and the norm if any."""
         matrices = sum(gemm.weights for gemm in self.gemms())
         mixed = (self.conv + self.conv_bias) * self.conv_width
         vectors = 3 * self.state_heads + self.bias * self._inputs
@@ -144,19 +124,11 @@ class StateSpace(ScanBlock):
 
     @property
     def replicated_parameters(self) -> int:
-        """Bias of the output projection: [h].
-
-        Returns:
-            Parameters. [1]
-        """
+        """Bias of the output projection: [h]."""
         return self.out_bias * self.hidden
 
     def gemms(self) -> tuple[Gemm, ...]:
-        """Inputs (h -> 2 D + 2 g N + n) and output (D -> h).
-
-        Returns:
-            GEMMs. [1]
-        """
+        """Inputs (h -> 2 D + 2 g N + n) and output (D -> h)."""
         h, out = self.hidden, self.out_width
         return (
             Gemm("scan_in", h, self._inputs, "column", "attention"),

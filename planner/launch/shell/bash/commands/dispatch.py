@@ -13,14 +13,7 @@ from planner.launch.shell.bash.state import ReturnError, Shell
 def dispatch(
     shell: Shell, words: list[str], node: Node, own: Sequence[Node] = ()
 ) -> None:
-    """Run the words of a command.
-
-    Args:
-        shell: State of the shell. [-]
-        words: The words. [text]
-        node: The command. [-]
-        own: Assignments before the command. [-]
-    """
+    """Run the words of a command."""
     environment = dict[str, str]()
     if own:
         inner = shell.child()

@@ -59,9 +59,6 @@ def switch(shell: Shell, name: str, *, on: bool) -> None:
         shell: State of the shell. [-]
         name: Name of the option. [text]
         on: False to unset it. [-]
-
-    Raises:
-        BadInputError: The option is not followed.
     """
     if name not in _NAMES or (name == "braceexpand" and not on):
         _refuse(shell, f"set {'-' if on else '+'}o {name}", _NAMES)
@@ -74,15 +71,7 @@ def _refuse(shell: Shell, what: str, allowed: frozenset[str]) -> None:
 
 
 def switched(shell: Shell, words: Words) -> list[str]:
-    """Set the options at the start of the words of `set` or `bash`.
-
-    Args:
-        shell: State of the shell. [-]
-        words: Words behind the command. [text]
-
-    Returns:
-        The words left. [text]
-    """
+    """Set the options at the start of the words of `set` or `bash`."""
     left = list(words)
     while left and re.match(r"[-+]\w", left[0]):
         flags = left.pop(0)
