@@ -11,7 +11,7 @@
 
 from collections.abc import Iterable
 
-from hardware.reading.nearest import alike
+from planner.hardware.reading.nearest import alike
 from planner.specs.reading.escape import shown
 
 DISTRIBUTION = "trainplan"

@@ -28,7 +28,7 @@ def floors(picture: str) -> dict[int, tuple[bool, list[str]]]:
     return found
 
 
-OUTSIDE = {"hardware", "planner"}
+OUTSIDE = {"planner"}
 """Rooms whose names in the picture are whole."""
 PICTURED = floors(PICTURE)
 FLOORS = {room: floor for floor, (_, rooms) in PICTURED.items() for room in rooms}
@@ -51,7 +51,7 @@ CATALOGUE = ROOT / "planner" / "models" / "families"
 GRAPH = {"planner.eager.engine.autograd", "planner.eager.engine.tape"}
 """Nodes and tape that tensors name as types: PyTorch's graph is such a ring."""
 SOLVER = ROOT / "planner" / "search" / "solver"
-SOURCES = sorted([*ROOT.glob("hardware/**/*.py"), *ROOT.glob("planner/**/*.py")])
+SOURCES = sorted(ROOT.glob("planner/**/*.py"))
 
 
 def room(module: str) -> str:
@@ -110,9 +110,7 @@ def test_a_module_imports_only_rooms_below_its_own(path: Path) -> None:
     here = room(module_of(path))
     here = "planner" if here == "planner.__init__" else here
     assert here in FLOORS, f"give {here} a floor"
-    ours = {
-        room(m) for m in imports(path) if m.split(".")[0] in {"hardware", "planner"}
-    }
+    ours = {room(m) for m in imports(path) if m.split(".")[0] == "planner"}
     assert [there for there in sorted(ours) if forbidden(here, there)] == []
 
 
@@ -169,7 +167,7 @@ def test_no_modules_import_each_other() -> None:
 def test_the_solver_and_the_graph_are_in_one_place(path: Path) -> None:
     top = {module.split(".")[0] for module in imports(path)}
     assert "ortools" not in top or path.parent == SOLVER
-    assert "networkx" not in top or module_of(path) == "hardware.graph.topology"
+    assert "networkx" not in top or module_of(path) == "planner.hardware.graph.topology"
 
 
 def test_every_room_of_the_picture_is_there() -> None:
@@ -182,7 +180,7 @@ def test_a_picture_gives_each_room_its_floor() -> None:
     picture = "floor | room\n   2* | cost   prices\n      | models families\n"
     picture += "    0 | hardware facts\n"
     two = (True, ["planner.cost", "planner.models"])
-    assert floors(picture) == {2: two, 0: (False, ["hardware"])}
+    assert floors(picture) == {2: two, 0: (False, ["planner.hardware"])}
 
 
 def prints_or_exits(node: ast.AST) -> bool:
@@ -215,7 +213,7 @@ def test_the_rules_see_what_they_forbid() -> None:
     assert forbidden("planner.cost", "planner.search")
     assert forbidden("planner.cost", "planner.frameworks")
     assert forbidden("planner.models", "planner.schedules")
-    assert forbidden("hardware", "planner.specs")
+    assert forbidden("planner.hardware", "planner.specs")
     assert not forbidden("planner.cli", "planner.report")
     assert room("planner.frameworks.megatron.launch.writer") == HIGH
     assert room("planner.frameworks.megatron.launch.lacks") == "planner.frameworks"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("planner", "hardware", "benchmarks")
+PACKAGES = ("planner", "benchmarks")
 RELATIVE = re.compile(r"(What|Whether|How|Where|Which|Who|Why|When|The same)\b")
 """Openings that say what a sentence is about only at its end, or elsewhere."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -20,12 +20,12 @@ import numpy as np
 import yaml
 
 from benchmarks.accuracy.contact_report import share, table
-from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.errors import LARGE
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.summary import is_v100
 from planner.evidence.accuracy.validate import validate
 from planner.evidence.rows.rows import Row, read_rows
+from planner.hardware.reading.files import SHIPPED
 
 HERE = Path(__file__).parent
 ROWS, CSV, PAGE = HERE / "rows", HERE / "claims.csv", HERE / "claims.md"

@@ -13,12 +13,12 @@ from datetime import date
 from pathlib import Path
 
 from benchmarks.accuracy import ledger
-from hardware.reading.files import SHIPPED
 from planner import __version__
 from planner.errors import BadInputError
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import price_row
 from planner.evidence.rows.rows import read_rows
+from planner.hardware.reading.files import SHIPPED
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = Path(__file__).parent / "results.csv"

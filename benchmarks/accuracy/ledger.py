@@ -12,9 +12,9 @@ from math import log
 from pathlib import Path
 from statistics import fmean, median
 
-from hardware.catalog import gpu
-from hardware.reading.files import SHIPPED
 from planner.frameworks.fitted import memory_keys, time_keys
+from planner.hardware.catalog import gpu
+from planner.hardware.reading.files import SHIPPED
 
 FOLDER = Path(__file__).parent / "first_contact"
 STATES = Path(__file__).parent / "states.csv"

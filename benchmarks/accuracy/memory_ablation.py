@@ -15,7 +15,6 @@ from unittest import mock
 
 from joblib import Parallel, delayed
 
-from hardware.reading.files import SHIPPED
 from planner.cost.memory import cached_bytes
 from planner.cost.memory.cached_bytes import orders
 from planner.evidence.accuracy.price import described, price_case
@@ -24,6 +23,7 @@ from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.rows.rows import Row, read_rows
 from planner.evidence.rows.unsupported import UnsupportedError
+from planner.hardware.reading.files import SHIPPED
 from planner.specs.frameworks.framework import Recipe
 
 HERE = Path(__file__).parent

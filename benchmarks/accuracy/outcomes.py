@@ -20,9 +20,9 @@ from benchmarks.accuracy.ledger import (
     states_gib,
     versions,
 )
-from hardware.catalog import gpu
-from hardware.reading.files import SHIPPED
 from planner.frameworks.fitted import memory_keys
+from planner.hardware.catalog import gpu
+from planner.hardware.reading.files import SHIPPED
 
 GIB = 2**30
 NORMAL = NormalDist()

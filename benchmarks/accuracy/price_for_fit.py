@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmarks.accuracy.ledger import SCATTERED
-from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import price_case, price_row
 from planner.evidence.fitting.fit_columns import Floats, Observed, Tags
@@ -15,6 +14,7 @@ from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.rows.rows import Row
 from planner.frameworks.fitted import DOCUMENTED, Fit
+from planner.hardware.reading.files import SHIPPED
 from planner.specs.frameworks.deviation import CONSTANTS, FACTORS, Deviation
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from hardware.catalog import gpu
-from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.outcome import Outcome
 from planner.frameworks.sanity import Record, record_key
+from planner.hardware.catalog import gpu
+from planner.hardware.reading.files import SHIPPED
 
 
 def records(outcomes: Iterable[Outcome]) -> dict[str, Record]:

@@ -9,10 +9,10 @@ import csv
 from pathlib import Path
 
 from benchmarks.accuracy import ledger
-from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.price import fullest
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.rows.rows import read_rows
+from planner.hardware.reading.files import SHIPPED
 from planner.prediction.predict import predict
 
 HERE = Path(__file__).parent

@@ -11,10 +11,10 @@ from string import Template
 from benchmarks.kernels.fit import fitted
 from benchmarks.kernels.priced import product_rate
 from benchmarks.kernels.ratios import by_gpu
-from hardware.calibration import calibration
-from hardware.catalog import gpu
-from hardware.kernels.shapes import architectures
-from hardware.reading.files import SHIPPED
+from planner.hardware.calibration import calibration
+from planner.hardware.catalog import gpu
+from planner.hardware.kernels.shapes import architectures
+from planner.hardware.reading.files import SHIPPED
 
 HERE = Path(__file__).parent
 PAIRS = (

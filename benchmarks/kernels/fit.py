@@ -13,11 +13,11 @@ from scipy.optimize import least_squares
 
 from benchmarks.kernels.priced import CASTS, cast, product_rate
 from benchmarks.kernels.tables import Shaped, table
-from hardware.calibration import GemmCalibration, calibration
-from hardware.catalog import gpu
-from hardware.reading.files import SHIPPED
 from planner.cost.kernels import gemm_time
 from planner.cost.meshes import Floats
+from planner.hardware.calibration import GemmCalibration, calibration
+from planner.hardware.catalog import gpu
+from planner.hardware.reading.files import SHIPPED
 
 SCALES = (100.0, 0.3, 3e-6)
 MOST = (2000.0, 2.0, 3e-5)

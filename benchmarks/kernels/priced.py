@@ -7,11 +7,6 @@ from functools import cache
 import numpy as np
 
 from benchmarks.kernels.tables import Shaped
-from hardware.calibration import GemmCalibration, calibration
-from hardware.catalog import gpu, resolve_cluster
-from hardware.fleets import ClusterSpec
-from hardware.graph.topology import ClusterTopology
-from hardware.reading.files import SHIPPED
 from planner.cost.attention import QUERY_BLOCK
 from planner.cost.kernels import ELEMENT, NARROW, GemmRate, gemm_time
 from planner.cost.meshes import Floats, Groups
@@ -23,6 +18,11 @@ from planner.cost.network.collectives import (
     dispatch_time,
 )
 from planner.cost.routing import parts_reached
+from planner.hardware.calibration import GemmCalibration, calibration
+from planner.hardware.catalog import gpu, resolve_cluster
+from planner.hardware.fleets import ClusterSpec
+from planner.hardware.graph.topology import ClusterTopology
+from planner.hardware.reading.files import SHIPPED
 from planner.models.layers.blocks import Moe
 
 CASTS = {"bf16": (0.0, 0), "fp8": (5.0, 2), "nvfp4": (2.5625, 1)}

@@ -16,12 +16,12 @@ import typer
 import yaml
 from pydantic import BaseModel
 
-from hardware.fleets import ClusterSpec
 from planner.cli import app
 from planner.comparison.answer import Comparison
 from planner.comparison.purchase import PurchaseSpec
 from planner.evidence.accuracy.validation import Validation
 from planner.frameworks import FRAMEWORKS
+from planner.hardware.fleets import ClusterSpec
 from planner.specs.answer.difference import Difference
 from planner.specs.answer.explanation import Explained
 from planner.specs.answer.memory import InferenceMemory, TrainingMemory

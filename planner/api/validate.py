@@ -5,7 +5,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hardware.reading.files import Catalog
 from planner.api.answer import Answer, Rows
 from planner.api.flow.validate import (
     SEARCH_TIME,
@@ -29,6 +28,7 @@ from planner.api.progress import Counted, uncounted
 from planner.errors import BadInputError
 from planner.evidence.accuracy import validation
 from planner.evidence.rows.logs import read_log
+from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile
 from planner.launch import read_plan
 from planner.launch.emit import PLAN

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, partial
 
-from hardware.catalog import Cluster
 from planner.capacity.alternatives import method_answers
 from planner.capacity.cheapest import cheapest_change
 from planner.capacity.leanest import Held, leanest, weigh
@@ -15,6 +14,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.estimate.checkpoint import checkpoint
 from planner.estimate.stack import set_by_hand, stack_in_force
+from planner.hardware.catalog import Cluster
 from planner.inference.estimate import (
     cache_bytes_per_token,
     gpus_to_serve,

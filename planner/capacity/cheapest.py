@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from hardware.catalog import larger_machines, node, resolve_cluster
-from hardware.fleets import ClusterSpec
-from hardware.graph.topology import ClusterTopology
 from planner.capacity.alternatives import may_offload
 from planner.capacity.leanest import Held, leanest, weigh
 from planner.cost.pricing import Pricing
+from planner.hardware.catalog import larger_machines, node, resolve_cluster
+from planner.hardware.fleets import ClusterSpec
+from planner.hardware.graph.topology import ClusterTopology
 from planner.planning.reasons import gpus_words
 from planner.specs.answer.estimate import MemoryEstimate
 from planner.specs.answer.memory import FittingChange, MethodAnswer

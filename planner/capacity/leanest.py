@@ -6,8 +6,6 @@ from math import inf
 
 import numpy as np
 
-from hardware.catalog import Cluster, resolve_cluster
-from hardware.graph.topology import ClusterTopology
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import CostTable, fill_table
@@ -16,6 +14,8 @@ from planner.errors import BadInputError
 from planner.estimate.estimate import memory_estimate
 from planner.estimate.layouts import layout_of
 from planner.estimate.pricing import price
+from planner.hardware.catalog import Cluster, resolve_cluster
+from planner.hardware.graph.topology import ClusterTopology
 from planner.search.bounds.paths import even_counts, in_class
 from planner.search.space.space import Space, enumerate_space
 from planner.search.stop import Stop, after

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from hardware.reading.files import Catalog
 from planner.comparison.read import Given, given_by
 from planner.errors import BadInputError
+from planner.hardware.reading.files import Catalog
 from planner.job.one_line import job_of
 
 _NEEDED = (

@@ -9,15 +9,15 @@ from typing import Any
 
 import yaml
 
-from hardware.reading.documents import (
+from planner.errors import BadInputError
+from planner.hardware.reading.documents import (
     DocumentError,
     is_file,
     is_folder,
     plain_yaml,
     read_text,
 )
-from hardware.reading.files import SUFFIXES
-from planner.errors import BadInputError
+from planner.hardware.reading.files import SUFFIXES
 
 OUTPUTS = frozenset({"--json", "--out", "--report", "--save", "--trace"})
 """Options that name a file to write. [text]"""

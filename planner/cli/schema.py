@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from hardware.fleets import ClusterSpec
 from planner.comparison.purchase import PurchaseSpec
+from planner.hardware.fleets import ClusterSpec
 from planner.models import Preset
 from planner.specs.job import JobSpec
 

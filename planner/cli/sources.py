@@ -13,12 +13,12 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from hardware.reading.documents import is_there
-from hardware.reading.files import Catalog
 from planner.api.flow.files import write_whole
 from planner.api.flow.overlay import catalog_with
 from planner.cli.options import Assignments, Calibration, Hardware
 from planner.errors import BadInputError
+from planner.hardware.reading.documents import is_there
+from planner.hardware.reading.files import Catalog
 from planner.job.loading import Job, as_read
 from planner.job.one_line import ORIGIN, OneLine, job_of
 from planner.job.resolve import about, planned_as

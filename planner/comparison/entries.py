@@ -6,10 +6,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hardware.reading.documents import absence, beside, is_file, is_there, yaml_files
-from hardware.reading.files import Catalog
 from planner.comparison.purchase import CandidateSpec
 from planner.errors import BadInputError, did_you_mean
+from planner.hardware.reading.documents import (
+    absence,
+    beside,
+    is_file,
+    is_there,
+    yaml_files,
+)
+from planner.hardware.reading.files import Catalog
+from planner.hardware.reading.shipped import shipped
 from planner.specs.reading.read import (
     Fields,
     assigned,
@@ -49,12 +56,8 @@ class Entry:
 
 def purchases() -> dict[str, Path]:
     """Purchase files that come with planner, by name."""
-    package = Path(__file__).resolve().parents[1]
-    inside = package / "configs" / "purchases"
-    folder = inside
-    if not inside.is_dir():
-        folder = package.parent / "configs" / "purchases"
-    return {path.stem: path for path in folder.glob("*.yaml")}
+    every = (shipped("configs") / "purchases").glob("*.yaml")
+    return {path.stem: path for path in every}
 
 
 def located(path: Path) -> Path:

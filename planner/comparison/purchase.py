@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from hardware.fleets import MOST_NODES
-from hardware.reading.money import PriceField
-from hardware.reading.names import Line, Name
-from hardware.reading.units import Seconds, Usd
+from planner.hardware.fleets import MOST_NODES
+from planner.hardware.reading.money import PriceField
+from planner.hardware.reading.names import Line, Name
+from planner.hardware.reading.units import Seconds, Usd
 
 ChangeName = Literal["memory", "nic", "domain", "oversubscription"]
 """Parts that one step of better hardware may change."""

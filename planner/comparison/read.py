@@ -7,8 +7,6 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from hardware.reading.files import Catalog
-from hardware.reading.money import Price
 from planner.comparison.answer import Effort, Question
 from planner.comparison.candidates.counts import domain_nodes
 from planner.comparison.candidates.task import Task
@@ -26,6 +24,8 @@ from planner.comparison.purchase import ChangeName, PurchaseSpec
 from planner.comparison.vocabulary import tokens_words
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
+from planner.hardware.reading.files import Catalog
+from planner.hardware.reading.money import Price
 from planner.job.calibration_file import CalibrationFile
 from planner.job.objectives import refuse_objective
 from planner.job.resolve import resolve, resolved_spec

@@ -7,14 +7,14 @@ from typing import Self
 
 import numpy as np
 
-from hardware.calibration import AttentionCurve, GemmCalibration
-from hardware.kernels.attention import UNFUSED, stand_in
-from hardware.specs import GpuSpec
 from planner.cost.meshes import Floats
 from planner.cost.pricing import Pricing
 from planner.cost.streaming import operator_latency, stream_rate
 from planner.cost.waves import FULL, Waves
 from planner.cost.workload import Workload
+from planner.hardware.calibration import AttentionCurve, GemmCalibration
+from planner.hardware.kernels.attention import UNFUSED, stand_in
+from planner.hardware.specs import GpuSpec
 
 ELEMENT = 2
 """Bytes of one bf16 or fp16 number. [B]"""

@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from hardware.graph.placement import Levels
-from hardware.graph.topology import ClusterTopology
+from planner.hardware.graph.placement import Levels
+from planner.hardware.graph.topology import ClusterTopology
 from planner.specs.layouts.axes import ORDERS
 from planner.specs.layouts.context import CP_KINDS, PLAIN, inner_degree
 from planner.specs.layouts.layout import Layout

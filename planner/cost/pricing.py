@@ -6,9 +6,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Self
 
-from hardware.graph.topology import ClusterTopology
 from planner.cost.meshes import Meshes
 from planner.cost.workload import Pool, Workload
+from planner.hardware.graph.topology import ClusterTopology
 from planner.specs.frameworks.framework import Recipe
 from planner.specs.frameworks.profile import Profile
 from planner.specs.frameworks.states import StateBytes

@@ -8,10 +8,10 @@ from typing import Self, TypeVar
 
 import numpy as np
 
-from hardware.calibration import GpuCalibration
-from hardware.graph.topology import ClusterTopology
-from hardware.specs import GpuSpec
 from planner.cost.meshes import Meshes
+from planner.hardware.calibration import GpuCalibration
+from planner.hardware.graph.topology import ClusterTopology
+from planner.hardware.specs import GpuSpec
 from planner.models.architecture import Architecture
 from planner.models.asked import Asked
 from planner.models.layers.blocks import LayerKind

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hardware.catalog import Cluster
-from hardware.prices import Quote, Running, purchase, rental, running
-from hardware.reading.money import Price
-from hardware.reliability import Interruptions, checkpoints, interruptions
 from planner.cost.workload import Workload
+from planner.hardware.catalog import Cluster
+from planner.hardware.prices import Quote, Running, purchase, rental, running
+from planner.hardware.reading.money import Price
+from planner.hardware.reliability import Interruptions, checkpoints, interruptions
 from planner.specs.economics import EconomicsSpec
 
 GIVEN = "given"

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from hardware.host import staging
 from planner.cost.memory.masks import built_bytes
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.rank_parameters import (
@@ -18,6 +17,7 @@ from planner.cost.parameters.states import States, state_bytes
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import CostTable, fill_table
 from planner.estimate.footprint import GIB, stage_memories
+from planner.hardware.host import staging
 from planner.pipeline.splits import Counts, stages_by_rank
 from planner.specs.answer.estimate import HostMemory, MemoryEstimate
 from planner.specs.layouts.layout import Layout, Offload

@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from hardware.calibration import GpuCalibration
-from hardware.catalog import Cluster
-from hardware.graph.topology import ClusterTopology
 from planner.cost.workload import Pool, Workload
+from planner.hardware.calibration import GpuCalibration
+from planner.hardware.catalog import Cluster
+from planner.hardware.graph.topology import ClusterTopology
 from planner.job.case import Edit
 
 GIB = 2**30

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from hardware.calibration import GemmCalibration, GpuCalibration
-from hardware.catalog import Cluster
 from planner.cost.workload import Workload
 from planner.estimate.estimate import estimate
 from planner.explanation.changes import Clock, on_cluster, on_kernels
 from planner.explanation.limits import InForce, limits_in_force, widened
 from planner.explanation.relaxations import best_of
+from planner.hardware.calibration import GemmCalibration, GpuCalibration
+from planner.hardware.catalog import Cluster
 from planner.job.case import Case, Edit
 from planner.planning.reasons import changes
 from planner.specs.answer.explanation import Price, Sensitivity

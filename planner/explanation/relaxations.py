@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from hardware.catalog import gpu, larger_machines, node
 from planner.errors import BadInputError
 from planner.explanation.ask import Answer, fewest_nodes, fits
 from planner.explanation.changes import Clock
@@ -15,6 +14,7 @@ from planner.explanation.limits import (
     other_sizes,
     widened,
 )
+from planner.hardware.catalog import gpu, larger_machines, node
 from planner.job.case import Case
 from planner.planning.optimize import optimize
 from planner.planning.reasons import gpus_words

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hardware.reading.yaml_text import parse_yaml
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.specs.answer.uncertainty import (
     ALLOCATED,
     COUNTERS,

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from importlib import import_module
 from importlib.resources import files
 
-from hardware.reading.yaml_text import parse_yaml
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.specs.frameworks.framework import Option
 from planner.specs.frameworks.lacks import Writer
 from planner.specs.frameworks.profile import Profile

@@ -7,9 +7,9 @@ from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks.stacks import with_stack
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.specs.frameworks.framework import Framework, RecipeOverrides
 from planner.specs.reading.read import Fields
 

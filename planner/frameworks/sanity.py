@@ -9,9 +9,9 @@ from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hardware.measured import Fraction, Measured
-from hardware.reading.units import FlopPerSecond
-from hardware.reading.yaml_text import parse_yaml
+from planner.hardware.measured import Fraction, Measured
+from planner.hardware.reading.units import FlopPerSecond
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.specs.answer.comparison import Comparison
 
 RECORDS = "records.yaml"

@@ -7,8 +7,8 @@ from importlib.resources.abc import Traversable
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError, did_you_mean
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.specs.frameworks.framework import Framework, RecipeOverrides
 from planner.specs.frameworks.limits import Limits
 from planner.specs.frameworks.profile import Profile

@@ -6,15 +6,15 @@ from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.kernels.attention import (
+from planner.errors import BadInputError
+from planner.hardware.kernels.attention import (
     BY_PYTORCH,
     UNFUSED,
     attention_on,
     attention_word,
     attention_words,
 )
-from hardware.reading.yaml_text import parse_yaml
-from planner.errors import BadInputError
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.models.asked import Asked
 from planner.specs.frameworks.lacks import Lack, states_rows
 from planner.specs.training import TrainingSpec

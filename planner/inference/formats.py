@@ -5,8 +5,12 @@ from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.reading.numbers import NonNegativeFloat, PositiveFloat, PositiveInt
-from hardware.reading.yaml_text import parse_yaml
+from planner.hardware.reading.numbers import (
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+)
+from planner.hardware.reading.yaml_text import parse_yaml
 
 
 class _Fact(BaseModel):

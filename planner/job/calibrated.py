@@ -3,15 +3,15 @@
 from dataclasses import replace
 from math import exp, log, sqrt
 
-from hardware.calibration import GpuCalibration
-from hardware.calibration import calibration as published
-from hardware.catalog import Cluster
-from hardware.kernels.power import held, rate_held
-from hardware.specs import GpuSpec
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.fitted import fitted, uncertainty
 from planner.frameworks.stacks import with_stack
+from planner.hardware.calibration import GpuCalibration
+from planner.hardware.calibration import calibration as published
+from planner.hardware.catalog import Cluster
+from planner.hardware.kernels.power import held, rate_held
+from planner.hardware.specs import GpuSpec
 from planner.job.calibration_file import CalibrationFile, Factors, StackFit
 from planner.models.architecture import Architecture
 from planner.specs.answer.uncertainty import Band, Uncertainty

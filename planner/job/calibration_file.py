@@ -19,13 +19,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from hardware.calibration import GpuCalibration, calibration
-from hardware.reading.files import Catalog, CatalogError
-from hardware.reading.numbers import PositiveInt
-from hardware.remeasured import remeasured
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names
+from planner.hardware.calibration import GpuCalibration, calibration
+from planner.hardware.reading.files import Catalog, CatalogError
+from planner.hardware.reading.numbers import PositiveInt
+from planner.hardware.remeasured import remeasured
 from planner.specs.frameworks.deviation import SECONDS, Constant
 from planner.specs.frameworks.profile import Profile
 from planner.specs.reading.invalid import explained

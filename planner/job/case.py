@@ -6,8 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-from hardware.reading.files import Catalog
 from planner.cost.workload import Workload
+from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile
 from planner.job.resolve import resolve
 from planner.specs.job import JobSpec

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from hardware.catalog import Cluster, resolve_cluster
-from hardware.fleets import ClusterSpec
-from hardware.graph.topology import ClusterTopology
-from hardware.reading.files import Catalog
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Pool, Workload
 from planner.errors import BadInputError, did_you_mean
+from planner.hardware.catalog import Cluster, resolve_cluster
+from planner.hardware.fleets import ClusterSpec
+from planner.hardware.graph.topology import ClusterTopology
+from planner.hardware.reading.files import Catalog
 from planner.specs.layouts.layout import PoolStages
 from planner.specs.reading.invalid import explained
 from planner.specs.reading.read import Fields, cluster_fields

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from hardware.reading.files import Catalog
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
+from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import read_calibration
 from planner.job.case import Case
 from planner.job.expressible import unwritable

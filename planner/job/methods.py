@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from hardware.formats import FormatUse, block_format
-from hardware.specs import GpuSpec
 from planner.cost.parameters.adapters import MEGATRON_TARGETS
 from planner.errors import BadInputError, did_you_mean
+from planner.hardware.formats import FormatUse, block_format
+from planner.hardware.specs import GpuSpec
 from planner.models.architecture import Architecture
 from planner.models.layers.blocks import Role
 from planner.models.layers.linears import linears

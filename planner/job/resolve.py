@@ -7,12 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from hardware.calibration import GpuCalibration
-from hardware.catalog import Cluster
-from hardware.graph.topology import ClusterTopology
-from hardware.kernels.attention import attention_on, attention_words
-from hardware.reading.documents import beside
-from hardware.reading.files import SHIPPED, Catalog
 from planner.cost.kernels import (
     attention_curve,
     attention_kernel,
@@ -32,6 +26,12 @@ from planner.frameworks.transformers import (
     with_pairs,
     with_rows,
 )
+from planner.hardware.calibration import GpuCalibration
+from planner.hardware.catalog import Cluster
+from planner.hardware.graph.topology import ClusterTopology
+from planner.hardware.kernels.attention import attention_on, attention_words
+from planner.hardware.reading.documents import beside
+from planner.hardware.reading.files import SHIPPED, Catalog
 from planner.job.calibrated import measured_of, with_fit
 from planner.job.calibration_file import CalibrationFile
 from planner.job.expressible import refuse_unknown_words

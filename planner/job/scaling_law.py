@@ -8,8 +8,8 @@ from math import exp, log, log1p
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hardware.reading.files import read
 from planner.errors import BadInputError, did_you_mean
+from planner.hardware.reading.files import read
 
 FORWARD = 2
 """Work of a forward pass for each token and parameter: a product and a sum. [FLOP]"""

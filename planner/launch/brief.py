@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import gcd
 
-from hardware.catalog import Cluster
+from planner.hardware.catalog import Cluster
 from planner.launch.copies import Copies, shard_group, shared_out
 from planner.launch.placement import Nodes, placed
 from planner.launch.sizes import Size

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hardware.catalog import Cluster
 from planner.errors import BadInputError
+from planner.hardware.catalog import Cluster
 
 PRODUCT = "degrees that multiply to the ranks"
 

@@ -5,8 +5,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from hardware.reading.documents import DocumentError, is_there, plain_json, read_text
 from planner.errors import BadInputError
+from planner.hardware.reading.documents import (
+    DocumentError,
+    is_there,
+    plain_json,
+    read_text,
+)
 from planner.launch.brief import LaunchFile
 from planner.launch.read_plan import PLAN
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hardware.catalog import Cluster
+from planner.hardware.catalog import Cluster
 from planner.specs.layouts.layout import Layout
 
 LONGEST = 63

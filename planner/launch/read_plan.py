@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from hardware.reading.documents import DocumentError, plain_json
-from hardware.reading.files import SHIPPED, Catalog
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
+from planner.hardware.reading.documents import DocumentError, plain_json
+from planner.hardware.reading.files import SHIPPED, Catalog
 from planner.job.calibration_file import CalibrationFile
 from planner.job.resolve import resolve
 from planner.launch.brief import Brief

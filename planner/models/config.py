@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from hardware.reading.nearest import nearest
 from planner.errors import short
+from planner.hardware.reading.nearest import nearest
 from planner.models.architecture import Architecture
 from planner.models.details import Details
 from planner.models.errors import ModelConfigError

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from hardware.reading.documents import (
+from planner.hardware.reading.documents import (
     DocumentError,
     beside,
     is_file,
@@ -17,15 +17,15 @@ from hardware.reading.documents import (
     plain_json,
     read_text,
 )
-from hardware.reading.nearest import alike
-from hardware.reading.numbers import PositiveInt
-from hardware.reading.yaml_text import parse_yaml
+from planner.hardware.reading.nearest import alike
+from planner.hardware.reading.numbers import PositiveInt
+from planner.hardware.reading.shipped import shipped
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.models.architecture import Architecture
 from planner.models.errors import ModelConfigError
 from planner.models.hub import hub_config, is_hub_id
 from planner.models.registry import from_config
 
-_PACKAGE = Path(__file__).resolve().parents[1]
 MOST_SHOWN = 12
 """Names in a message where none is near. [1]"""
 MOST_KINDS = 2
@@ -284,10 +284,7 @@ def _file(name: str) -> Path:
 
 
 def _directory() -> Path:
-    # A wheel carries the presets inside the package, a checkout beside it. The wheel's
-    # place first: site-packages may hold a `configs` of somebody else.
-    inside = _PACKAGE / "configs" / "models"
-    return inside if inside.is_dir() else _PACKAGE.parent / "configs" / "models"
+    return shipped("configs") / "models"
 
 
 def _nearest(name: str) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from hardware.reading.names import name_like
-from hardware.reading.nearest import alike
 from planner.errors import short
+from planner.hardware.reading.names import name_like
+from planner.hardware.reading.nearest import alike
 from planner.models.architecture import Architecture
 from planner.models.config import FamilyConfig
 from planner.models.errors import ModelConfigError, UnsupportedModelError

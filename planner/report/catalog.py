@@ -9,14 +9,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hardware.calibration import calibrated, calibration
-from hardware.catalog import cluster, gpu, link, node, resolve_cluster
-from hardware.fleets import ClusterSpec
-from hardware.reading.files import SHIPPED, Catalog
-from hardware.reading.units import Quantity
-from hardware.specs import Sourced
 from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
+from planner.hardware.calibration import calibrated, calibration
+from planner.hardware.catalog import cluster, gpu, link, node, resolve_cluster
+from planner.hardware.fleets import ClusterSpec
+from planner.hardware.reading.files import SHIPPED, Catalog
+from planner.hardware.reading.units import Quantity
+from planner.hardware.specs import Sourced
 from planner.launch import targets
 from planner.launch.launchers import LAUNCHERS
 from planner.launch.registry import TARGETS

@@ -7,8 +7,8 @@ from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from hardware.checks import Finding, Standing, findings, standings
-from hardware.reading.files import Catalog
+from planner.hardware.checks import Finding, Standing, findings, standings
+from planner.hardware.reading.files import Catalog
 from planner.report.tables import section, sentences
 
 CheckData = dict[str, object]

@@ -7,7 +7,7 @@ from typing import TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hardware.reading.nearest import nearest
+from planner.hardware.reading.nearest import nearest
 from planner.schedules.operation import Op
 from planner.schedules.placement import V_SHAPED
 from planner.schedules.v_shaped import dualpipe, dualpipe_v, zb_v

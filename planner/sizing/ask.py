@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-from hardware.reading.files import Catalog
-from hardware.reading.units import parse_quantity
 from planner.errors import BadInputError
+from planner.hardware.reading.files import Catalog
+from planner.hardware.reading.units import parse_quantity
 from planner.job.calibration_file import CalibrationFile
 from planner.job.loading import Job
 from planner.job.one_line import ORIGIN, OneLine, job_of, task_named, token_count

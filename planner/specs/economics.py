@@ -4,9 +4,9 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from hardware.reading.money import PriceField
-from hardware.reading.numbers import Float
-from hardware.reading.units import (
+from planner.hardware.reading.money import PriceField
+from planner.hardware.reading.numbers import Float
+from planner.hardware.reading.units import (
     BytesPerSecond,
     GpuHours,
     KgPerKwh,

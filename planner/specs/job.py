@@ -12,7 +12,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from hardware.reading.names import Line, plain_name
+from planner.hardware.reading.names import Line, plain_name
 from planner.specs.economics import EconomicsSpec
 from planner.specs.inference import InferenceSpec
 from planner.specs.layouts.layout import PartialLayout

@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from hardware.reading.numbers import Float
+from planner.hardware.reading.numbers import Float
 
 Padding = Literal["longest", "max", "packed"]
 """Rows are as long as the longest text of their micro-batch, as the job's sequence

@@ -4,8 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from hardware.reading.numbers import NO_SWITCH, Float
-from hardware.reading.units import Flops
+from planner.hardware.reading.numbers import NO_SWITCH, Float
+from planner.hardware.reading.units import Flops
 from planner.specs.lengths import Draws, Lengths, Padding, draws_of, refuse_padding
 
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4"]

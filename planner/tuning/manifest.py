@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hardware.reading.documents import DocumentError, is_there, plain_json
-from hardware.reading.files import Catalog
 from planner.errors import BadInputError
+from planner.hardware.reading.documents import DocumentError, is_there, plain_json
+from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile
 from planner.job.loading import Job
 from planner.launch.brief import LaunchFile

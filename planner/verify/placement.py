@@ -6,13 +6,13 @@ from dataclasses import astuple, dataclass, fields, replace
 import numpy as np
 import numpy.typing as npt
 
-from hardware.graph.fabric import Fabric
-from hardware.graph.placement import Levels
-from hardware.graph.topology import ClusterTopology
 from planner.cost import meshes as axes
 from planner.cost.meshes import Groups, Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
+from planner.hardware.graph.fabric import Fabric
+from planner.hardware.graph.placement import Levels
+from planner.hardware.graph.topology import ClusterTopology
 from planner.specs.layouts.context import inner_degree
 from planner.specs.layouts.layout import Layout
 

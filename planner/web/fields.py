@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cache
 from urllib.parse import urlencode
 
-from hardware.reading.files import SHIPPED, UnknownNameError
-from hardware.spelling import SpellingError, read_fleet
 from planner.frameworks import FRAMEWORKS
+from planner.hardware.reading.files import SHIPPED, UnknownNameError
+from planner.hardware.spelling import SpellingError, read_fleet
 from planner.models import preset_names
 from planner.specs.search import SearchSpec
 from planner.web.question import Fields

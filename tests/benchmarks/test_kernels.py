@@ -10,11 +10,11 @@ from each import each
 from benchmarks.kernels import __main__ as kernels
 from benchmarks.kernels import priced
 from benchmarks.kernels.ratios import Ratio, ratios
-from hardware.calibration import calibrated, calibration
-from hardware.catalog import gpu, link
-from hardware.kernels.shapes import architectures
-from hardware.reading.files import SHIPPED
 from planner.cost.kernels import gemm_time
+from planner.hardware.calibration import calibrated, calibration
+from planner.hardware.catalog import gpu, link
+from planner.hardware.kernels.shapes import architectures
+from planner.hardware.reading.files import SHIPPED
 
 LARGE, SMALL = (0.9, 1.15), (0.8, 1.25)
 

@@ -14,8 +14,8 @@ import yaml
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from hardware.reading.characters import is_strange
 from planner.cli import app
+from planner.hardware.reading.characters import is_strange
 
 CODES = frozenset({0, 2, 3, 4, 5})
 OWNED = "owned"

@@ -5,8 +5,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hardware.reading.yaml_text import parse_yaml
 from planner.eager import EagerCase
+from planner.hardware.reading.yaml_text import parse_yaml
 
 HERE = Path(__file__).resolve().parents[2] / "benchmarks" / "memory"
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hardware.reading.files import folder
+from planner.hardware.reading.files import folder
 
 H100 = "h100-sxm5-80gb"
 

@@ -9,17 +9,17 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from tiny_models import TINY_LLAMA, models
 
-from hardware.calibration import calibration
-from hardware.catalog import resolve_cluster
-from hardware.fleets import ClusterSpec
-from hardware.graph.topology import ClusterTopology
-from hardware.reading.files import SHIPPED
 from planner.cost.memory.buffers import budget_bytes
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.table.table import CostTable, fill_table
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
+from planner.hardware.calibration import calibration
+from planner.hardware.catalog import resolve_cluster
+from planner.hardware.fleets import ClusterSpec
+from planner.hardware.graph.topology import ClusterTopology
+from planner.hardware.reading.files import SHIPPED
 from planner.models import from_config
 from planner.pipeline.memory_rows import rank_blocks
 from planner.schedules import SPLIT, V_SHAPED

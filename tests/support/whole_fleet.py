@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from hardware.graph.topology import ClusterTopology
 from planner.cost.meshes import Groups, Ints, Meshes, groups
+from planner.hardware.graph.topology import ClusterTopology
 
 FIELDS = ("tp", "sp", "pp", "cp", "cp_kind", "ep", "etp", "dp", "dp_shard")
 BATCH = ("zero", "hpz", "micro_batch", "micro_batches", "order")

@@ -21,7 +21,7 @@ from hostile import PAYLOADS
 from served import Served, alive, children, served, until
 
 import planner
-from hardware.reading.files import SHIPPED
+from planner.hardware.reading.files import SHIPPED
 from planner.job.one_line import job_of
 
 pytestmark = pytest.mark.web

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import yaml
 
-from hardware.reading.files import Catalog
 from planner.errors import BadInputError
 from planner.evidence.fitting.calibrate import solver
 from planner.evidence.fitting.user_fit import Fitted, Pair, collect, file_of, fit_pairs
 from planner.evidence.rows.rows import read_rows
+from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile
 
 

@@ -7,8 +7,6 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from hardware.reading.files import Catalog
-from hardware.reading.units import parse_quantity
 from planner.api.flow.limits import memory_bytes
 from planner.comparison.answer import WORK, Comparison, Effort
 from planner.comparison.flow import compare
@@ -17,6 +15,8 @@ from planner.comparison.results import Runner
 from planner.comparison.store import Store
 from planner.comparison.sweep import OnCluster, UnreachableError, on_cores, on_dask
 from planner.errors import BadInputError
+from planner.hardware.reading.files import Catalog
+from planner.hardware.reading.units import parse_quantity
 from planner.job.calibration_file import CalibrationFile
 from planner.search.stop import Stop, under
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import NoReturn
 
-from hardware.reading.documents import DocumentError, plain_json
-from hardware.reading.files import Catalog
 from planner.api.flow.plan import Told, phases_to_plan, planned
 from planner.errors import InfeasibleError, TimeLimitError
+from planner.hardware.reading.documents import DocumentError, plain_json
+from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile
 from planner.job.loading import Job
 from planner.launch import read_plan

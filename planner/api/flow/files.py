@@ -4,8 +4,8 @@ import os
 import tempfile
 from pathlib import Path
 
-from hardware.reading.documents import is_there
 from planner.errors import BadInputError
+from planner.hardware.reading.documents import is_there
 
 
 def write_whole(path: Path, text: str) -> None:

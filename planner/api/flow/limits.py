@@ -21,7 +21,7 @@ def memory_bytes(text: str) -> float:
         BadInputError: The text is no size, or the size is too small to work in.
     """
     # Units bring pydantic, which the command line starts without.
-    from hardware.reading.units import parse_quantity  # noqa: PLC0415
+    from planner.hardware.reading.units import parse_quantity  # noqa: PLC0415
 
     try:
         given = parse_quantity(text, "B")

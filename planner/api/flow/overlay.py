@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from hardware.overlay import laid_over
-from hardware.reading.files import SHIPPED, Catalog, CatalogError
 from planner.errors import BadInputError
+from planner.hardware.overlay import laid_over
+from planner.hardware.reading.files import SHIPPED, Catalog, CatalogError
 
 
 def catalog_with(hardware: Path | None) -> Catalog:

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hardware.reading.files import Catalog
 from planner.errors import BadInputError
 from planner.evidence.accuracy.logged import logged_outcome
 from planner.evidence.accuracy.logged_job import planned_row, planned_text
 from planner.evidence.accuracy.validate import validate
 from planner.evidence.accuracy.validation import Validation, validation
 from planner.evidence.rows.logs import Log
+from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile
 from planner.job.loading import Job, workload_for
 from planner.job.resolve import about

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from hardware.reading.files import Catalog
 from planner.api.flow.calibrate import fitted
 from planner.api.flow.diff import refuse_planless
 from planner.api.flow.files import write_whole
@@ -14,6 +13,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.estimate.estimate import estimate
 from planner.evidence.fitting.calibrate import solver
+from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile
 from planner.job.loading import Job
 from planner.launch import check_folder, read_plan, require_written, write_folder

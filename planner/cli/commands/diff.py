@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from hardware.reading.files import Catalog
 from planner.api.flow.diff import holds_plan, planned_side, read_side
 from planner.api.flow.limits import MEMORY
 from planner.api.flow.overlay import catalog_with
@@ -15,6 +14,7 @@ from planner.cli.output import check_writable, deliver
 from planner.cli.pictures import ReportTo, write_report
 from planner.cli.progress import search_progress
 from planner.cli.stopping import MemoryLimit, this_run
+from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import read_calibration
 from planner.job.loading import load
 from planner.planning.difference import Compared, difference_of

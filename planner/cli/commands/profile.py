@@ -8,10 +8,6 @@ from typing import Annotated
 
 import typer
 
-from hardware.catalog import gpu as gpu_of
-from hardware.reading.files import Catalog
-from hardware.reading.yaml_text import parse_yaml
-from hardware.specs import Dtype
 from planner.api.flow.files import write_whole
 from planner.api.flow.overlay import catalog_with
 from planner.cli.guard import guarded
@@ -30,6 +26,10 @@ from planner.evidence.profiling.torch_kernels import (
     device_of,
     find_torch,
 )
+from planner.hardware.catalog import gpu as gpu_of
+from planner.hardware.reading.files import Catalog
+from planner.hardware.reading.yaml_text import parse_yaml
+from planner.hardware.specs import Dtype
 from planner.job.calibration_file import parse_calibration
 
 EACH = 0.2

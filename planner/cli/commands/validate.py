@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from hardware.reading.files import Catalog
 from planner.api.flow.files import write_whole
 from planner.api.flow.overlay import catalog_with
 from planner.api.flow.validate import (
@@ -30,6 +29,7 @@ from planner.errors import BadInputError
 from planner.evidence.accuracy.validation import Validation
 from planner.evidence.rows.logs import Log, read_log
 from planner.evidence.rows.skeleton import skeleton, skeleton_text
+from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import read_calibration
 from planner.job.loading import Job, load
 from planner.launch import PlanFile, read_plan

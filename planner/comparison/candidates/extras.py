@@ -4,8 +4,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from hardware.catalog import Cluster
-from hardware.reading.money import Price
 from planner.comparison.answer import CandidateAnswer, Extra
 from planner.comparison.candidates.counts import counts_up_to, domain_nodes
 from planner.comparison.candidates.known import PLAN_SHARE, Counts
@@ -17,6 +15,8 @@ from planner.cost.workload import Workload
 from planner.economics import run_of
 from planner.estimate.estimate import estimate
 from planner.explanation.changes import on_cluster
+from planner.hardware.catalog import Cluster
+from planner.hardware.reading.money import Price
 from planner.job.variants import with_settings
 from planner.planning.optimize import Enough, optimize
 from planner.specs.answer.result import RankedPlan

@@ -6,14 +6,14 @@ from functools import cached_property
 from math import inf
 from pathlib import Path
 
-from hardware.calibration import GpuCalibration
-from hardware.graph.topology import ClusterTopology
-from hardware.reading.files import Catalog
-from hardware.reading.money import Price
 from planner.comparison.answer import Effort, Question
 from planner.comparison.store import key_of
 from planner.cost.workload import AnyWorkload, Workload
 from planner.economics import RunTerms, run_terms
+from planner.hardware.calibration import GpuCalibration
+from planner.hardware.graph.topology import ClusterTopology
+from planner.hardware.reading.files import Catalog
+from planner.hardware.reading.money import Price
 from planner.job.calibration_file import CalibrationFile
 from planner.job.resolve import resolve
 from planner.specs.job import JobSpec

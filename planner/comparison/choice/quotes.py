@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from hardware.prices import ENOUGH
 from planner.comparison.answer import CandidateAnswer
 from planner.comparison.choice.best import offers
 from planner.comparison.choice.front import is_able
 from planner.comparison.choice.race import key_for
 from planner.comparison.read import Sweep
 from planner.comparison.vocabulary import money
+from planner.hardware.prices import ENOUGH
 
 
 def quotes_behind(candidates: Sequence[CandidateAnswer]) -> str:

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from hardware.nccl import CommunicatorMemory, nccl
 from planner.cost import meshes as axes
 from planner.cost.kernels import ELEMENT
 from planner.cost.memory.tokens import tokens
 from planner.cost.meshes import Floats, Groups, Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
+from planner.hardware.nccl import CommunicatorMemory, nccl
 
 GB = 1e9
 NEIGHBOURS = 2

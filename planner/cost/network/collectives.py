@@ -6,10 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from hardware.calibration import GpuCalibration, NetworkCalibration, network
-from hardware.graph.domains import domain_calibration
-from hardware.graph.topology import ClusterTopology
-from hardware.nccl import NcclConstants, nccl
 from planner.cost.meshes import Floats, Groups, Ints
 from planner.cost.network.saturation import CURVE_RANKS, Saturation
 from planner.cost.network.tuner import (
@@ -19,6 +15,10 @@ from planner.cost.network.tuner import (
     tree_limit,
 )
 from planner.cost.pricing import Pricing
+from planner.hardware.calibration import GpuCalibration, NetworkCalibration, network
+from planner.hardware.graph.domains import domain_calibration
+from planner.hardware.graph.topology import ClusterTopology
+from planner.hardware.nccl import NcclConstants, nccl
 
 FEW_RANKS = 0.25
 """Power of 8 / n by which a group below eight ranks saturates at a longer message,

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from hardware.host import host, nvme
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
+from planner.hardware.host import host, nvme
 
 ADAM_STATES = 12.0
 """Master weight and two moments of a parameter, read from NVMe and written. [B]"""

@@ -5,8 +5,8 @@ from typing import Self
 
 import numpy as np
 
-from hardware.scale_up import Curve
 from planner.cost.meshes import Floats
+from planner.hardware.scale_up import Curve
 
 CURVE_RANKS = 8
 """Ranks of the measured all-reduce curves. [1]"""

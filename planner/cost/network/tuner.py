@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from hardware.nccl import NcclConstants
 from planner.cost.meshes import Floats, Ints
+from planner.hardware.nccl import NcclConstants
 
 Protocol = Literal["ll", "ll128", "simple"]
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from hardware.formats import block_format
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.rank_parameters import Owned
 from planner.cost.pricing import Pricing
+from planner.hardware.formats import block_format
 from planner.specs.training import PROJECTED
 
 MOMENTS = {

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from hardware.formats import block_format
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.shapes import weight_shapes
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
+from planner.hardware.formats import block_format
 from planner.models.layers.blocks import LayerKind
 from planner.models.layers.parts import Gemm
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from hardware.host import launch_time
 from planner.cost.meshes import Floats
 from planner.cost.time.columns import Context, Parts
+from planner.hardware.host import launch_time
 
 LAUNCHED_ONE_BY_ONE = frozenset({"none", "router"})
 """Kinds of CUDA graphs that leave the layer's own kernels to the host."""

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from hardware.kernels.scans import ScanRate, scan_rate
 from planner.cost.kernels import ELEMENT
 from planner.cost.meshes import Floats
 from planner.cost.network import collectives as wire
 from planner.cost.pricing import Pricing
 from planner.cost.time.columns import Context
+from planner.hardware.kernels.scans import ScanRate, scan_rate
 from planner.models.layers.blocks import ScanBlock
 
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.reading.yaml_text import parse_yaml
 from planner.eager.case import EagerCase, Unsupported
+from planner.hardware.reading.yaml_text import parse_yaml
 
 Norm = Literal["rms", "rms_plus_one", "rms_outside", "layer", "layer_fixed"]
 

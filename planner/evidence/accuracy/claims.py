@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from joblib import Parallel, delayed
 from joblib import hash as hash_of
 
-from hardware.reading.files import Catalog
 from planner.cost.workload import Workload
 from planner.errors import PlannerError
 from planner.evidence.accuracy.outcome import Outcome
@@ -21,6 +20,7 @@ from planner.evidence.notes.rules import rules
 from planner.evidence.rows.rows import Row
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import with_stack
+from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile
 from planner.planning.optimize import optimize
 from planner.specs.answer.result import RankedPlan

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from hardware.reading.files import Catalog
 from planner.cost.workload import Workload
 from planner.evidence.rows.blocks import LayoutBlock
 from planner.evidence.rows.logs import Log
 from planner.evidence.rows.rows import Row
 from planner.evidence.rows.skeleton import Block, measured_block
 from planner.evidence.rows.unsupported import UnsupportedError
+from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile
 from planner.job.resolve import resolve
 from planner.models.architecture import Architecture

@@ -1,6 +1,5 @@
 """Prices measured rows; a row that cannot be priced says why and stops nothing."""
 
-from hardware.reading.files import Catalog
 from planner.cost.pricing import Pricing
 from planner.estimate.estimate import flops_per_token
 from planner.evidence.accuracy.outcome import Outcome
@@ -10,6 +9,7 @@ from planner.evidence.rows.rows import InvalidRow, Row
 from planner.evidence.rows.sweep import sweep_of
 from planner.evidence.rows.unsupported import UnsupportedError
 from planner.evidence.rows.vocabulary import Counter, Ranks
+from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile
 from planner.planning.ties import Contender
 from planner.prediction.predict import predict

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from joblib import Parallel, delayed
 
-from hardware.reading.files import Catalog
 from planner.errors import BadInputError
 from planner.evidence.accuracy.claims import Searching, with_claims
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import invalid_outcome, price_row
 from planner.evidence.accuracy.validation import Validation, validation
 from planner.evidence.rows.rows import Reading, Row, read_rows
+from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile
 
 Progress = Callable[[int, int], object]

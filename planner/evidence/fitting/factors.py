@@ -16,8 +16,8 @@ from importlib.resources import files
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from hardware.reading.yaml_text import parse_yaml
 from planner.evidence.fitting.fit_columns import Floats
+from planner.hardware.reading.yaml_text import parse_yaml
 
 MOST = 1.5
 """Factor beyond which one row alone pulls no job; n rows pull its n-th power. [1]"""

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from itertools import combinations, groupby
 from math import exp
 
-from hardware.catalog import gpu as gpu_of
-from hardware.reading.files import Catalog
 from planner.errors import BadInputError
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import described, impossible
@@ -17,6 +15,8 @@ from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.rows.rows import Row
 from planner.evidence.rows.unsupported import UnsupportedError
+from planner.hardware.catalog import gpu as gpu_of
+from planner.hardware.reading.files import Catalog
 from planner.job.calibrated import shipped_profile
 from planner.job.calibration_file import CalibrationFile, Factors, Job, JobFit, StackFit
 

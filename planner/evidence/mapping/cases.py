@@ -4,11 +4,6 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from hardware.calibration import GpuCalibration, calibration
-from hardware.catalog import Cluster
-from hardware.graph.topology import ClusterTopology
-from hardware.kernels.power import held, rate_held
-from hardware.reading.files import Catalog, CatalogError, UnknownNameError
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.evidence.accuracy.logged_job import planned_job
@@ -24,6 +19,11 @@ from planner.evidence.mapping.parts import hardware_block
 from planner.evidence.mapping.software import stack_rule, year_of
 from planner.evidence.rows.rows import Row
 from planner.evidence.rows.unsupported import UnsupportedError
+from planner.hardware.calibration import GpuCalibration, calibration
+from planner.hardware.catalog import Cluster
+from planner.hardware.graph.topology import ClusterTopology
+from planner.hardware.kernels.power import held, rate_held
+from planner.hardware.reading.files import Catalog, CatalogError, UnknownNameError
 from planner.specs.frameworks.framework import Framework
 
 

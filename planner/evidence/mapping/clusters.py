@@ -3,15 +3,15 @@
 import re
 from dataclasses import dataclass
 
-from hardware.catalog import Cluster, link, node
-from hardware.catalog import gpu as gpu_of
-from hardware.fleets import ClusterSpec
-from hardware.reading.files import Catalog
-from hardware.specs import GB, FabricKind, GpuSpec, LinkSpec, NodeSpec
 from planner.evidence.mapping.gpus import gpu_named, joined_by_pcie
 from planner.evidence.notes.rules import rules
 from planner.evidence.rows.blocks import HardwareBlock
 from planner.evidence.rows.vocabulary import FabricWord
+from planner.hardware.catalog import Cluster, link, node
+from planner.hardware.catalog import gpu as gpu_of
+from planner.hardware.fleets import ClusterSpec
+from planner.hardware.reading.files import Catalog
+from planner.hardware.specs import GB, FabricKind, GpuSpec, LinkSpec, NodeSpec
 
 _SOURCES = {"*": "the measured row"}
 _SAME = 0.05

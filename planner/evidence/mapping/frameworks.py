@@ -3,9 +3,6 @@
 import re
 from dataclasses import dataclass, replace
 
-from hardware.calibration import GpuCalibration
-from hardware.kernels.attention import UNFUSED, stand_in
-from hardware.specs import GpuSpec
 from planner.evidence.mapping.clusters import Hardware
 from planner.evidence.mapping.settings import (
     allocator_setting,
@@ -22,6 +19,9 @@ from planner.evidence.rows.rows import Row
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.releases import day_of, with_facts
 from planner.frameworks.stacks import read_stack, with_stack
+from planner.hardware.calibration import GpuCalibration
+from planner.hardware.kernels.attention import UNFUSED, stand_in
+from planner.hardware.specs import GpuSpec
 from planner.specs.frameworks.framework import Framework, Recipe, RecipeOverrides
 from planner.specs.frameworks.limits import Limits
 from planner.specs.frameworks.profile import Profile

@@ -3,12 +3,12 @@
 import re
 from functools import cache
 
-from hardware.catalog import gpu as gpu_of
-from hardware.reading.files import Catalog
-from hardware.specs import GB, GpuSpec
 from planner.errors import did_you_mean
 from planner.evidence.notes.rules import rules
 from planner.evidence.rows.unsupported import UnsupportedError
+from planner.hardware.catalog import gpu as gpu_of
+from planner.hardware.reading.files import Catalog
+from planner.hardware.specs import GB, GpuSpec
 
 _FORMS = ("pcie", "nvl", "sxm")
 """Ways a GPU is built in, as names say them; a board with NVLink unless said."""

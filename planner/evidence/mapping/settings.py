@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.reading.yaml_text import parse_yaml
 from planner.cost.kernels import NARROW
 from planner.evidence.rows.blocks import SoftwareBlock
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.profiles import read_options
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.specs.frameworks.framework import Framework, Recipe
 from planner.specs.frameworks.profile import Profile
 from planner.specs.frameworks.states import StateBytes

@@ -6,9 +6,9 @@ from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.reading.yaml_text import parse_yaml
 from planner.evidence.rows.rows import Row
 from planner.frameworks.releases import stack_of_year
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.specs.frameworks.profile import GatheredInputs
 from planner.specs.layouts.context import CpKind
 from planner.specs.layouts.layout import Order

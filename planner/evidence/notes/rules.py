@@ -5,10 +5,10 @@ from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hardware.reading.numbers import PositiveFloat, PositiveInt
-from hardware.reading.yaml_text import parse_yaml
-from hardware.specs import FabricKind
 from planner.evidence.rows.vocabulary import ShardingWord
+from planner.hardware.reading.numbers import PositiveFloat, PositiveInt
+from planner.hardware.reading.yaml_text import parse_yaml
+from planner.hardware.specs import FabricKind
 from planner.specs.search import SearchSpec
 
 

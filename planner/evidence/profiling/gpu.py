@@ -2,9 +2,9 @@
 
 import re
 
-from hardware.catalog import gpu
-from hardware.reading.files import Catalog
 from planner.errors import BadInputError, did_you_mean
+from planner.hardware.catalog import gpu
+from planner.hardware.reading.files import Catalog
 
 _PACKAGES = ("pcie", "nvl")
 """Packagings that a driver names; any other is on a board of its own."""

@@ -6,7 +6,6 @@ from typing import Any
 
 import yaml
 
-from hardware.specs import GpuSpec
 from planner.evidence.profiling.fit import (
     BACKWARD,
     Line,
@@ -17,6 +16,7 @@ from planner.evidence.profiling.fit import (
     waves,
 )
 from planner.evidence.profiling.timings import AttentionTiming, Timings
+from planner.hardware.specs import GpuSpec
 from planner.job.calibration_file import SCHEMA
 from planner.specs.reading.escape import comment
 

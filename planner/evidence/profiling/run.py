@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from hardware.specs import Dtype
 from planner.evidence.profiling.timings import (
     AttentionTiming,
     GemmTiming,
@@ -12,6 +11,7 @@ from planner.evidence.profiling.timings import (
     StreamTiming,
     Timings,
 )
+from planner.hardware.specs import Dtype
 
 MODEL_WIDTH = 2048
 """Heads times head size of the attention benchmarks, as FlashAttention's. [1]"""

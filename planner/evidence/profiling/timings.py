@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hardware.specs import Dtype
+from planner.hardware.specs import Dtype
 
 Collective = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all"]
 

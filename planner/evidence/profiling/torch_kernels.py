@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from hardware.specs import Dtype
 from planner.errors import BadInputError
 from planner.evidence.profiling.timings import HostTiming
+from planner.hardware.specs import Dtype
 
 COLD = 256 * 2**20
 """Bytes of operands that a kernel cycles through, beyond any cache. [B]"""

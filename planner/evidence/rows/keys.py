@@ -5,8 +5,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from hardware.reading.nearest import nearest
 from planner.errors import BadInputError
+from planner.hardware.reading.nearest import nearest
 
 ALIKE = 0.8
 """Likeness of a key to a known one from which it is that key misspelt. [1]"""

@@ -7,10 +7,10 @@ from math import inf
 from pathlib import Path
 from statistics import median
 
-from hardware.reading.documents import DocumentError, read_text
 from planner.errors import BadInputError
 from planner.evidence.rows.blocks import RATES, STEPS
 from planner.evidence.rows.vocabulary import Counter
+from planner.hardware.reading.documents import DocumentError, read_text
 
 LARGEST = 1 << 27
 """Characters of a log. [1]"""

@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from hardware.reading.yaml_text import DuplicateKeyError, parse_yaml
 from planner.errors import BadInputError
+from planner.hardware.reading.yaml_text import DuplicateKeyError, parse_yaml
 from planner.specs.reading.read import given_twice
 
 Items = Iterator[Any | BadInputError]

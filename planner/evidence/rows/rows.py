@@ -14,13 +14,6 @@ from pydantic import (
     model_validator,
 )
 
-from hardware.reading.documents import (
-    DocumentError,
-    absence,
-    is_file,
-    is_there,
-    read_text,
-)
 from planner.errors import BadInputError
 from planner.evidence.rows.blocks import (
     HardwareBlock,
@@ -35,6 +28,13 @@ from planner.evidence.rows.keys import unread_keys
 from planner.evidence.rows.normalise import normalised
 from planner.evidence.rows.row_text import items_of
 from planner.evidence.rows.vocabulary import Normalised
+from planner.hardware.reading.documents import (
+    DocumentError,
+    absence,
+    is_file,
+    is_there,
+    read_text,
+)
 from planner.specs.reading.invalid import explained
 
 SUFFIXES = (".yaml", ".yml")

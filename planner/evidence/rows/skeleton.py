@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from hardware.reading.yaml_text import parse_yaml
 from planner.evidence.rows.logs import Log
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.specs.reading.escape import yaml_text
 
 Block = dict[str, object]

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hardware.reading.numbers import PositiveInt
+from planner.hardware.reading.numbers import PositiveInt
 
 Counter = Literal["allocated", "active", "reserved", "device", "unknown"]
 Ranks = Literal["max", "first", "last", "unknown"]

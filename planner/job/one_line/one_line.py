@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hardware.catalog import gpu
-from hardware.reading.documents import is_file
-from hardware.reading.files import Catalog, UnknownNameError
-from hardware.spelling import (
+from planner.errors import BadInputError
+from planner.hardware.catalog import gpu
+from planner.hardware.reading.documents import is_file
+from planner.hardware.reading.files import Catalog, UnknownNameError
+from planner.hardware.spelling import (
     EXAMPLES,
     Fleet,
     SpellingError,
     UnknownNetworkError,
     read_fleet,
 )
-from planner.errors import BadInputError
 from planner.job.expressible import refuse_unwritable
 from planner.job.fleets import cluster_named
 from planner.job.one_line.models import Named, model_named

@@ -5,8 +5,8 @@ from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.reading.files import read
-from hardware.reading.numbers import PositiveInt
+from planner.hardware.reading.files import read
+from planner.hardware.reading.numbers import PositiveInt
 from planner.specs.training import Method
 
 

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import yaml
 
-from hardware.reading.documents import (
+from planner.errors import BadInputError
+from planner.hardware.reading.documents import (
     absence,
     is_file,
     is_folder,
     is_there,
 )
-from hardware.reading.files import SUFFIXES
-from hardware.reading.yaml_text import DuplicateKeyError, parse_yaml
-from planner.errors import BadInputError
+from planner.hardware.reading.files import SUFFIXES
+from planner.hardware.reading.yaml_text import DuplicateKeyError, parse_yaml
 from planner.launch.launchers import slurm, torchrun
 from planner.launch.shell.runs import (
     DATA,

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hardware.catalog import Cluster, node
-from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError
+from planner.hardware.catalog import Cluster, node
+from planner.hardware.reading.files import SHIPPED
 from planner.job.fleets import cluster_named
 from planner.job.one_line import fleet_of
 from planner.launch.brief import Reading

@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hardware.reading.documents import (
+from planner.errors import BadInputError
+from planner.hardware.reading.documents import (
     DocumentError,
     plain,
 )
-from hardware.reading.files import SHIPPED
-from planner.errors import BadInputError
+from planner.hardware.reading.files import SHIPPED
 from planner.job.one_line.models import known_model, model_named
 from planner.launch.brief import Reading
 from planner.launch.importing.fleet import UserOverrides, cluster_of, fleet_told

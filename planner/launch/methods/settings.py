@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from hardware.reading.yaml_text import parse_yaml
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.launch.shell.runs import launch_of
 from planner.launch.shell.settings import settings_of
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any, NoReturn
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.launch.brief import Reading
 from planner.launch.methods.settings import settings_of_files
 from planner.launch.shell.runs import launch_of

@@ -7,8 +7,8 @@ from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
+from planner.hardware.reading.yaml_text import parse_yaml
 
 _COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 

@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hardware.catalog import Cluster
-from hardware.reading.yaml_text import parse_yaml
+from planner.hardware.catalog import Cluster
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.launch.brief import Brief, Program, Variable
 
 FILE = Path(__file__).with_name("environment.yaml")

@@ -3,7 +3,7 @@
 from functools import cache
 from pathlib import Path
 
-from hardware.reading.yaml_text import parse_yaml
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.launch.brief import Brief, Variable
 
 RATE = '"${LEARNING_RATE:-1e-5}"'

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from hardware.reading.numbers import NonNegativeInt, PositiveInt
+from planner.hardware.reading.numbers import NonNegativeInt, PositiveInt
 from planner.models.architecture import Architecture, runs_of
 from planner.models.config import FamilyConfig, require_at_most, require_divisible
 from planner.models.layers.blocks import (

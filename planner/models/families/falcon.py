@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from hardware.reading.numbers import PositiveInt
+from planner.hardware.reading.numbers import PositiveInt
 from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe, Norm, ScanBlock
 from planner.models.layers.fourfold import FourfoldConfig
 

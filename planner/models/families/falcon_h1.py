@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
 
-from hardware.reading.numbers import PositiveInt
+from planner.hardware.reading.numbers import PositiveInt
 from planner.models.layers.blocks import Attention, LayerKind, Mlp, SideBySide
 from planner.models.layers.grouped_query import GroupedQueryConfig
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from hardware.reading.numbers import PositiveFloat, PositiveInt
+from planner.hardware.reading.numbers import PositiveFloat, PositiveInt
 from planner.models.layers.blocks import Attention
 from planner.models.layers.grouped_query import AlternatingConfig, GroupedQueryConfig
 

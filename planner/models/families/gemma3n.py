@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
 
-from hardware.reading.numbers import NonNegativeInt, PositiveInt
+from planner.hardware.reading.numbers import NonNegativeInt, PositiveInt
 from planner.models.architecture import Architecture
 from planner.models.config import require_at_most
 from planner.models.families.gemma import Gemma3Config

@@ -4,7 +4,7 @@ from typing import ClassVar, Self
 
 from pydantic import model_validator
 
-from hardware.reading.numbers import PositiveInt
+from planner.hardware.reading.numbers import PositiveInt
 from planner.models.architecture import Architecture
 from planner.models.config import FamilyConfig, require_divisible
 from planner.models.layers.blocks import Attention, LayerKind, Mlp

@@ -5,7 +5,7 @@ from typing import ClassVar, Self
 
 from pydantic import model_validator
 
-from hardware.reading.numbers import PositiveInt
+from planner.hardware.reading.numbers import PositiveInt
 from planner.models.config import require_at_most
 from planner.models.layers.blocks import Attention, Moe
 from planner.models.layers.grouped_query import AlternatingConfig

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from hardware.reading.numbers import PositiveInt
+from planner.hardware.reading.numbers import PositiveInt
 from planner.models.layers.blocks import Attention, LayerKind, Moe
 from planner.models.layers.grouped_query import GroupedQueryConfig
 

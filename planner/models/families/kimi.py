@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from hardware.reading.numbers import PositiveInt
+from planner.hardware.reading.numbers import PositiveInt
 from planner.models.architecture import runs_of
 from planner.models.errors import ModelConfigError
 from planner.models.families.deepseek import DeepseekV3Config

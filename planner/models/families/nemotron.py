@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from hardware.reading.numbers import PositiveFloat, PositiveInt
+from planner.hardware.reading.numbers import PositiveFloat, PositiveInt
 from planner.models.families.llama import LlamaConfig
 from planner.models.layers.blocks import Attention, LayerKind, Mlp, Norm
 from planner.models.layers.grouped_query import GroupedQueryConfig

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from hardware.reading.numbers import NonNegativeInt, PositiveInt
+from planner.hardware.reading.numbers import NonNegativeInt, PositiveInt
 from planner.models.architecture import Architecture
 from planner.models.config import require_words
 from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe, StateSpace

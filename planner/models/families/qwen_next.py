@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import model_validator
 
-from hardware.reading.numbers import NonNegativeInt, PositiveInt
+from planner.hardware.reading.numbers import NonNegativeInt, PositiveInt
 from planner.models.config import require_divisible
 from planner.models.families.qwen import Qwen2Config, Qwen2MoeConfig
 from planner.models.layers.blocks import Attention, GatedDelta, LayerKind

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from hardware.reading.numbers import PositiveInt
+from planner.hardware.reading.numbers import PositiveInt
 from planner.models.layers.blocks import Attention, Mlp, Norm
 from planner.models.layers.grouped_query import GroupedQueryConfig
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
 
-from hardware.reading.numbers import PositiveInt
+from planner.hardware.reading.numbers import PositiveInt
 from planner.models.config import require_words
 from planner.models.layers.blocks import (
     Attention,

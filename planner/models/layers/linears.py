@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from hardware.reading.yaml_text import parse_yaml
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.models.layers.attention import Attention
 from planner.models.layers.blocks import (
     CompressedAttention,

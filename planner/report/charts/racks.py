@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hardware.graph.topology import ClusterTopology
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
+from planner.hardware.graph.topology import ClusterTopology
 from planner.specs.layouts.axes import MESH
 from planner.specs.layouts.layout import Layout
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel
 
-from hardware.calibration import network
 from planner.cost.kernels import priced_kernel
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
+from planner.hardware.calibration import network
 from planner.report.catalog import facts
 from planner.report.pages.sheets import Sheet
 

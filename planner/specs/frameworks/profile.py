@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hardware.reading.names import Line
+from planner.hardware.reading.names import Line
 
 GatheredInputs = Literal["saved", "regathered"]
 CudaGraphs = Literal["none", "router", "dense", "layer", "full"]

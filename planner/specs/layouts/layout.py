@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from hardware.reading.numbers import NO_SWITCH, Float
+from planner.hardware.reading.numbers import NO_SWITCH, Float
 from planner.specs.layouts.context import CpKind
 from planner.specs.layouts.formats import CommDtype, GivenFormats
 from planner.specs.training import MOST_SEQUENCES

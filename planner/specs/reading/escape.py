@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import yaml
 
-from hardware.reading.characters import strange_in
+from planner.hardware.reading.characters import strange_in
 
 _PLAIN = re.compile(r"[\w@%+=:,./-]*", re.ASCII)
 _MARKDOWN = re.compile(r"([\\`<>|*\[\]])")

@@ -7,8 +7,8 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from hardware.reading.nearest import nearest
 from planner.errors import BadInputError, did_you_mean
+from planner.hardware.reading.nearest import nearest
 from planner.specs.counted import counted
 
 ANSWERS = "planner/"

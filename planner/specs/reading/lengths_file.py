@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from hardware.reading.documents import DocumentError, read_text
 from planner.errors import BadInputError
+from planner.hardware.reading.documents import DocumentError, read_text
 from planner.specs.lengths import MOST_BARS, LengthShare
 
 FIELD = "training.lengths.file"

@@ -7,8 +7,9 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from hardware.catalog import cluster
-from hardware.reading.documents import (
+from planner.errors import BadInputError, did_you_mean
+from planner.hardware.catalog import cluster
+from planner.hardware.reading.documents import (
     LARGEST_FILE,
     DocumentError,
     absence,
@@ -20,10 +21,10 @@ from hardware.reading.documents import (
     read_text,
     yaml_files,
 )
-from hardware.reading.files import SHIPPED, Catalog
-from hardware.reading.names import LONGEST_NAME
-from hardware.reading.yaml_text import DuplicateKeyError
-from planner.errors import BadInputError, did_you_mean
+from planner.hardware.reading.files import SHIPPED, Catalog
+from planner.hardware.reading.names import LONGEST_NAME
+from planner.hardware.reading.shipped import shipped
+from planner.hardware.reading.yaml_text import DuplicateKeyError
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.reading.command_layout import replace_layouts
@@ -45,7 +46,6 @@ EXCLUSIVE = {
 
 _CHANGED = " (changed)"
 """End of a cluster's name where the command line set a field."""
-_PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def read_spec(
@@ -146,9 +146,8 @@ def locate(path: Path) -> Path:
 
 def known_jobs() -> dict[str, Path]:
     """Jobs that come with planner: inside a wheel, beside a checkout."""
-    inside = _PACKAGE / "configs" / "jobs"
-    folder = inside if inside.is_dir() else _PACKAGE.parent / "configs" / "jobs"
-    return {path.stem: path for path in folder.glob("*.yaml")}
+    every = (shipped("configs") / "jobs").glob("*.yaml")
+    return {path.stem: path for path in every}
 
 
 def read_mapping(file: Path, *, pipes: bool = False) -> Fields:

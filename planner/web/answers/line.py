@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from hardware.reading.files import SHIPPED
+from planner.hardware.reading.files import SHIPPED
 from planner.job.loading import Job, as_read
 from planner.job.one_line import ORIGIN, job_of
 from planner.models import preset_names

@@ -6,9 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 import planner
-from hardware.reading.files import SHIPPED
 from planner.api.given import looked_up
 from planner.cli import app
+from planner.hardware.reading.files import SHIPPED
 from planner.prediction.beside import plain_layouts, with_yours
 from planner.specs.answer.result import Result
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hardware.reading.files import SHIPPED
 from planner.capacity.capacity import training_memory
+from planner.hardware.reading.files import SHIPPED
 from planner.job.loading import as_read, workload_of_one
 from planner.specs.answer.memory import TrainingMemory
 from planner.specs.layouts.layout import PartialLayout

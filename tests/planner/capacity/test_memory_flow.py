@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from hardware.reading.files import SHIPPED
 from planner.capacity.alternatives import METHODS, largest_model, method_answers
 from planner.capacity.capacity import inference_memory, training_memory
 from planner.capacity.leanest import leanest, weigh
 from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
+from planner.hardware.reading.files import SHIPPED
 from planner.job.resolve import look_up, resolve
 from planner.models import preset, preset_names, preset_sizes, read_preset
 from planner.prediction.predict import predict

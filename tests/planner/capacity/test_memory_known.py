@@ -7,11 +7,11 @@ from examples import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardware import catalog
-from hardware.reading.files import SHIPPED
 from planner.capacity.capacity import inference_memory, training_memory
 from planner.capacity.leanest import leanest
 from planner.cost.pricing import Pricing
+from planner.hardware import catalog
+from planner.hardware.reading.files import SHIPPED
 from planner.inference.estimate import serving_estimate
 from planner.inference.formats import formats
 from planner.job.resolve import look_up, resolve

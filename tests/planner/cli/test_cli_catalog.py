@@ -7,8 +7,8 @@ import pytest
 from each import each
 from typer.testing import CliRunner
 
-from hardware.reading.files import SHIPPED, folder
 from planner.cli import app
+from planner.hardware.reading.files import SHIPPED, folder
 from planner.report.catalog import KINDS, kind_names
 
 ENTRIES = [(kind, name) for kind in KINDS for name in kind_names(kind, SHIPPED)]

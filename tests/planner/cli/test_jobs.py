@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hardware.reading.files import SHIPPED
 from planner.cli.app import app
 from planner.cost.workload import Workload
 from planner.economics.phases import phases_of
+from planner.hardware.reading.files import SHIPPED
 from planner.job import case
 from planner.job.loading import load
 

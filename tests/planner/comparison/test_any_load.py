@@ -15,11 +15,11 @@ import pytest
 from purchases import JOB, up_to, written
 from rich.console import Console
 
-from hardware.reading.files import SHIPPED
 from planner.comparison.answer import CandidateAnswer, Comparison, Effort
 from planner.comparison.flow import compare
 from planner.comparison.read import Asking, given_by, sweep_of
 from planner.comparison.store import Store
+from planner.hardware.reading.files import SHIPPED
 from planner.report.comparison import comparison_report
 from planner.report.pages import comparison_page, page_html
 

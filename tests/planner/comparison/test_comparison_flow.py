@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from purchases import JOB, up_to, written
 
-from hardware.reading.files import SHIPPED
 from planner.comparison.answer import Comparison, Effort
 from planner.comparison.candidates.known import Counts
 from planner.comparison.candidates.plan_cache import Planned
@@ -16,6 +15,7 @@ from planner.comparison.flow import compare
 from planner.comparison.read import Asking, Sweep, given_by, sweep_of
 from planner.comparison.store import Store
 from planner.errors import BadInputError
+from planner.hardware.reading.files import SHIPPED
 
 EFFORT = Effort(tolerance=0.0)
 HOUR = 3600.0

@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from purchases import JOB, written
 
-from hardware.reading.files import SHIPPED
 from planner.comparison.answer import CandidateAnswer, Effort
 from planner.comparison.candidates.candidate import plan_candidate
 from planner.comparison.candidates.counts import sensible_counts
@@ -22,6 +21,7 @@ from planner.comparison.read import Asking, given_by, sweep_of
 from planner.economics import Planned as Phase
 from planner.economics import run_of
 from planner.errors import BadInputError
+from planner.hardware.reading.files import SHIPPED
 from planner.planning.optimize import optimize
 from planner.specs.answer.run import Run
 from planner.specs.job import JobSpec

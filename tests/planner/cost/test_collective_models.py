@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from strategies import small_job
 from whole_fleet import groups_on
 
-from hardware.nccl import nccl
 from planner.cost.meshes import Floats, Groups, Ints
 from planner.cost.network.collectives import (
     Fabric,
@@ -17,6 +16,7 @@ from planner.cost.network.collectives import (
     fabric,
 )
 from planner.cost.network.tuner import ring_latency, tree_latency, tree_limit
+from planner.hardware.nccl import nccl
 from planner.specs.search import SearchSpec
 
 TIMES = (all_gather_time, all_reduce_time, all_to_all_time)

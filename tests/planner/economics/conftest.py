@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hardware.reading.files import SHIPPED
 from planner.economics import Stretch
+from planner.hardware.reading.files import SHIPPED
 from planner.job.loading import load
 from planner.prediction.predict import predict
 

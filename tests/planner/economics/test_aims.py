@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 from strategies import small_job
 
-from hardware.graph.topology import ClusterTopology
 from planner.cost.pricing import Pricing
 from planner.economics.aims import aim_of
 from planner.economics.money import power_w, run_cost
 from planner.economics.stretches import Stretch, scaled
 from planner.economics.terms import run_terms
 from planner.errors import BadInputError
+from planner.hardware.graph.topology import ClusterTopology
 from planner.planning.objectives.aimed import optimize_for
 from planner.planning.optimize import optimize
 from planner.search.stop import Stop

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from hardware.reading.files import SHIPPED
 from planner.economics import Planned, run_of, stretches_of
 from planner.errors import BadInputError
 from planner.estimate.estimate import estimate
+from planner.hardware.reading.files import SHIPPED
 from planner.job.loading import load
 from planner.prediction.predict import predict
 from planner.specs.economics import EconomicsSpec

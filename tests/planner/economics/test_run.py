@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from hardware.reading.files import SHIPPED
-from hardware.reliability import interruptions
 from planner.economics import Stretch, run_terms, whole_run
 from planner.economics.goodput import (
     effective_share,
     lost_fraction,
     young_daly_interval,
 )
+from planner.hardware.reading.files import SHIPPED
+from planner.hardware.reliability import interruptions
 from planner.specs.answer.estimate import Interval
 from planner.specs.answer.run import Run
 from planner.specs.economics import EconomicsSpec

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.price import price_row
 from planner.evidence.rows.rows import Row, read_rows
+from planner.hardware.reading.files import SHIPPED
 from planner.job.resolve import resolve
 from planner.prediction.predict import predict
 from planner.specs.answer.result import RankedPlan

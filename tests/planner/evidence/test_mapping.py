@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 from measured_rows import MakeRow
 
-from hardware.calibration import calibration
-from hardware.reading.files import SHIPPED
 from planner.evidence.mapping.architectures import architecture_of
 from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.cases import case_of
@@ -16,6 +14,8 @@ from planner.evidence.notes.recompute import stages_of
 from planner.evidence.rows.rows import Row
 from planner.evidence.rows.unsupported import UnsupportedError
 from planner.evidence.rows.vocabulary import RecomputeWords
+from planner.hardware.calibration import calibration
+from planner.hardware.reading.files import SHIPPED
 from planner.models.layers.blocks import LatentAttention, Moe
 from planner.specs.layouts.layout import Stage
 

@@ -3,11 +3,11 @@
 import pytest
 from measured_rows import MakeRow
 
-from hardware.reading.files import SHIPPED
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.mapping.software import stack_rule, table
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names
+from planner.hardware.reading.files import SHIPPED
 from planner.specs.frameworks.framework import Framework
 
 

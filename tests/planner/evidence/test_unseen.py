@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from measured_rows import MakeRow
 
-from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.price import price_row
 from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.mapping.gpus import gpu_named
 from planner.evidence.mapping.software import stack_rule
 from planner.evidence.rows.normalise import normalised
+from planner.hardware.reading.files import SHIPPED
 
 
 def software(make_row: MakeRow, framework: str, **blocks: Any) -> str:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hardware.reading.files import SHIPPED
+from planner.hardware.reading.files import SHIPPED
 from planner.job.case import Case
 from planner.specs.job import JobSpec
 

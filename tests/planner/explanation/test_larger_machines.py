@@ -2,9 +2,9 @@
 
 from explained_jobs import case
 
-from hardware import catalog
 from planner.cost.workload import Workload
 from planner.explanation.relaxations import Option, _more_gpus
+from planner.hardware import catalog
 
 
 def option(model: str, node: str, **part: int) -> Option:

@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from hardware.calibration import calibrated, calibration
-from hardware.kernels.attention import (
-    attention_on,
-    attention_word,
-    attention_words,
-    stand_in,
-)
-from hardware.reading.files import SHIPPED
 from planner.cost.attention import attention_time
 from planner.cost.kernels import attention_kernel, priced_kernel
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.frameworks import FRAMEWORKS
+from planner.hardware.calibration import calibrated, calibration
+from planner.hardware.kernels.attention import (
+    attention_on,
+    attention_word,
+    attention_words,
+    stand_in,
+)
+from planner.hardware.reading.files import SHIPPED
 from planner.job.expressible import refuse_unwritable, unwritable
 from planner.job.loading import load
 from planner.job.resolve import cautions, resolve

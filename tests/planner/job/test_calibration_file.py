@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hardware.calibration import calibration
-from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError
+from planner.hardware.calibration import calibration
+from planner.hardware.reading.files import SHIPPED
 from planner.job.calibration_file import read_calibration
 from planner.job.resolve import resolve
 from planner.specs.job import JobSpec

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from hardware.reading.files import SHIPPED
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.frameworks import FRAMEWORKS
+from planner.hardware.reading.files import SHIPPED
 from planner.job.expressible import able, refuse_inexpressible, refuse_unknown_words
 from planner.job.loading import from_spec
 from planner.job.resolve import resolve

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from hardware import catalog
-from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError
+from planner.hardware import catalog
+from planner.hardware.reading.files import SHIPPED
 from planner.job.methods import check_method, frozen_model
 from planner.models import preset
 from planner.specs.training import TrainingSpec

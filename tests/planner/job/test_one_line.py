@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 from reworded import reword
 
-from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError
 from planner.frameworks import FRAMEWORKS
+from planner.hardware.reading.files import SHIPPED
 from planner.job.one_line import job_of
 from planner.job.one_line.models import model_named
 from planner.job.one_line.said import read_tokens

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from strategies import small_job
 
-from hardware.reading.files import SHIPPED
 from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.estimate.estimate import estimate
 from planner.explanation import explain
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import read_stack, stack_names
+from planner.hardware.reading.files import SHIPPED
 from planner.job.case import Case
 from planner.job.expressible import unwritable
 from planner.job.loading import from_spec

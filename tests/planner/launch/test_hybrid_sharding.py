@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import planner
-from hardware.catalog import resolve_cluster
-from hardware.fleets import ClusterSpec
-from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError
+from planner.hardware.catalog import resolve_cluster
+from planner.hardware.fleets import ClusterSpec
+from planner.hardware.reading.files import SHIPPED
 from planner.launch.copies import Copies, shard_group
 from planner.launch.importing import UserOverrides, import_spec, read_texts
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError
+from planner.hardware.reading.files import SHIPPED
 from planner.job.loading import Job, load
 from planner.job.resolve import resolve
 from planner.launch import emit_own, read_plan

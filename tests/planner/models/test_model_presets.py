@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from each import each
 
+from planner.hardware.reading import shipped as shipping
 from planner.models import (
     ModelConfigError,
     dense_names,
@@ -72,10 +73,10 @@ def test_malformed_preset_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A preset without a source is an error that names file and field."""
-    folder = tmp_path / "configs" / "models"
+    folder = tmp_path / "shipped" / "configs" / "models"
     folder.mkdir(parents=True)
     (folder / "odd.yaml").write_text("published_parameters: 1\nconfig: {}\n")
-    monkeypatch.setattr(presets, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(shipping, "_PACKAGE", tmp_path)
     with pytest.raises(ModelConfigError, match=r"odd\.yaml(.|\n)*source"):
         preset("odd")
 
@@ -85,10 +86,11 @@ def test_wheel_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     package = tmp_path / "planner"
     (tmp_path / "configs" / "models").mkdir(parents=True)
     package.mkdir()
-    monkeypatch.setattr(presets, "_PACKAGE", package)
+    monkeypatch.setattr(shipping, "_PACKAGE", package)
     assert presets._directory() == tmp_path / "configs" / "models"
-    (package / "configs" / "models").mkdir(parents=True)
-    assert presets._directory() == package / "configs" / "models"
+    inside = package / "shipped" / "configs" / "models"
+    inside.mkdir(parents=True)
+    assert presets._directory() == inside
 
 
 def _write(folder: Path) -> Path:

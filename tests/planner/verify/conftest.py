@@ -9,11 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hardware.calibration import calibration
-from hardware.catalog import resolve_cluster
-from hardware.fleets import ClusterSpec
-from hardware.graph.topology import ClusterTopology
-from hardware.reading.files import SHIPPED
 from planner.cost.memory.buffers import (
     buffer_bytes,
     context_bytes,
@@ -25,6 +20,11 @@ from planner.cost.meshes import ORDERS
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
+from planner.hardware.calibration import calibration
+from planner.hardware.catalog import resolve_cluster
+from planner.hardware.fleets import ClusterSpec
+from planner.hardware.graph.topology import ClusterTopology
+from planner.hardware.reading.files import SHIPPED
 from planner.models import Architecture, from_config
 from planner.pipeline.memory_rows import passing_rows, rank_blocks
 from planner.search.best_first import search

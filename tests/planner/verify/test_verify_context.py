@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from hardware.catalog import resolve_cluster
-from hardware.fleets import ClusterSpec
-from hardware.graph.topology import ClusterTopology
-from hardware.reading.files import SHIPPED
 from planner.cost import meshes as axes
 from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.time.columns import Context
+from planner.hardware.catalog import resolve_cluster
+from planner.hardware.fleets import ClusterSpec
+from planner.hardware.graph.topology import ClusterTopology
+from planner.hardware.reading.files import SHIPPED
 from planner.specs.layouts.context import PLAIN
 from planner.specs.layouts.layout import Layout
 from planner.verify.legality import rule_violations

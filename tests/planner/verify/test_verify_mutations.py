@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hardware.graph.topology import ClusterTopology
 from planner.cost.meshes import Meshes
 from planner.cost.parameters import states
 from planner.cost.table import table, units
@@ -17,6 +16,7 @@ from planner.cost.time import transfers
 from planner.cost.time.columns import Parts
 from planner.cost.time.ends import End
 from planner.cost.time.layers import layer_time
+from planner.hardware.graph.topology import ClusterTopology
 from planner.pipeline import memory_rows
 from planner.pipeline import splits as pipeline
 from planner.schedules import pipeline_graph

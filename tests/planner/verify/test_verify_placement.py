@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hardware.graph.fabric import Fabric
-from hardware.graph.placement import group_view, point_to_point_view
-from hardware.graph.topology import ClusterTopology
 from planner.cost import meshes as axes
+from planner.hardware.graph.fabric import Fabric
+from planner.hardware.graph.placement import group_view, point_to_point_view
+from planner.hardware.graph.topology import ClusterTopology
 from planner.specs.layouts.layout import Layout
 from planner.verify.placement import (
     _levels,

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from strategies import small_job
 from tiny_models import FAMILIES, models
 
-from hardware.reading.files import SHIPPED
 from planner.api.flow.predict import priced
 from planner.errors import BadInputError
 from planner.estimate.pricing import Priced, price
+from planner.hardware.reading.files import SHIPPED
 from planner.job.loading import load
 from planner.models.architecture import Architecture
 from planner.prediction.predict import predict

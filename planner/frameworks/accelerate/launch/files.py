@@ -9,8 +9,6 @@ from typing import Any
 
 import yaml
 
-from hardware.reading.documents import DocumentError, plain_json
-from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.known import (
     STARTERS,
@@ -23,6 +21,8 @@ from planner.frameworks.accelerate.launch.trainer import (
 )
 from planner.frameworks.accelerate.switches import true
 from planner.frameworks.deepspeed.launch.settings import as_read
+from planner.hardware.reading.documents import DocumentError, plain_json
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.launch.shell.runs import launch_of
 
 Fields = Mapping[str, Any]

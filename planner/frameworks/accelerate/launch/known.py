@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
+from planner.hardware.reading.yaml_text import parse_yaml
 
 VERSION = "1.15.0"
 """Release of accelerate that files are written for. [text]"""

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from hardware.reading.yaml_text import parse_yaml
+from planner.hardware.reading.yaml_text import parse_yaml
 
 FILE = Path(__file__).with_name("presets.yaml")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.reading.yaml_text import parse_yaml
+from planner.hardware.reading.yaml_text import parse_yaml
 
 VERSION = "0.19.8"
 """Release of DeepSpeed that files are written for. [text]"""

@@ -6,8 +6,6 @@ from typing import Any
 
 import yaml
 
-from hardware.reading.documents import DocumentError, plain_json
-from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.frameworks.accelerate.launch.known import (
     LENGTHS,
@@ -37,6 +35,8 @@ from planner.frameworks.deepspeed.launch.settings import (
     wire,
 )
 from planner.frameworks.transformers import asked_attention, strange_attention
+from planner.hardware.reading.documents import DocumentError, plain_json
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.launch.brief import Reading
 from planner.launch.sizes import HUGGING_FACE, sizes_of
 from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown, absent

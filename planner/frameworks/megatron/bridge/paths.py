@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.reading.yaml_text import parse_yaml
 from planner.frameworks.megatron.bridge.known import fields
+from planner.hardware.reading.yaml_text import parse_yaml
 
 _FOLDER = Path(__file__).parent
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import yaml
 
-from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.frameworks.megatron.bridge.lacks import MODULES
 from planner.frameworks.megatron.bridge.paths import paths, unknown_fields
@@ -20,6 +19,7 @@ from planner.frameworks.megatron.launch.known import (
 from planner.frameworks.megatron.launch.placed import copies_of, placed
 from planner.frameworks.megatron.launch.reader import ranks_of, stack_of, training_of
 from planner.frameworks.megatron.nemo.reader import is_nemo
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.launch.brief import Reading
 from planner.launch.sizes import MEGATRON, Size, sizes_of
 from planner.launch.unknown import CHANGES, Unknown

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.reading.yaml_text import parse_yaml
+from planner.hardware.reading.yaml_text import parse_yaml
 
 VERSIONS = ("0.16.1", "0.19.0")
 """Releases whose arguments are known, oldest first. [text]"""

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from hardware.kernels.attention import attention_word
 from planner.frameworks.megatron.launch.known import VERSION
 from planner.frameworks.megatron.limits import LIMITS
 from planner.frameworks.megatron.model import model_lacks
+from planner.hardware.kernels.attention import attention_word
 from planner.models.asked import Asked
 from planner.models.layers.blocks import Moe
 from planner.specs.frameworks.lacks import Lack, Writer, no_reference, other_rows

@@ -6,7 +6,6 @@ from typing import Any
 
 import yaml
 
-from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.frameworks.megatron.checks.defaults import costs_of, unpriced
 from planner.frameworks.megatron.checks.refused import refuse_contradictions
@@ -28,6 +27,7 @@ from planner.frameworks.megatron.launch.variables import (
     uncounted,
     untaken,
 )
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.launch.brief import Reading
 from planner.launch.shell.runs import launch_of
 from planner.launch.sizes import MEGATRON, sizes_of

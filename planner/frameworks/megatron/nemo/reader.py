@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from hardware.reading.yaml_text import parse_yaml
 from planner.errors import BadInputError
 from planner.frameworks.megatron.launch.reader import read_words
+from planner.hardware.reading.yaml_text import parse_yaml
 from planner.launch.brief import Reading
 from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from hardware.kernels.attention import BY_PYTORCH, attention_word
 from planner.frameworks.profiles import usual_attention
 from planner.frameworks.torchtitan.families import VERSION
 from planner.frameworks.torchtitan.limits import LIMITS
 from planner.frameworks.torchtitan.loss import CHUNKED, CHUNKS, COMPILED, loss_of
 from planner.frameworks.torchtitan.model import model_lacks
+from planner.hardware.kernels.attention import BY_PYTORCH, attention_word
 from planner.models.asked import Asked
 from planner.models.layers.blocks import Moe
 from planner.specs.frameworks.lacks import (

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from hardware.reading.yaml_text import parse_yaml
+from planner.hardware.reading.yaml_text import parse_yaml
 
 FILE = Path(__file__).with_name("settings.yaml")
 Kind = Literal["used", "harmless", "unknown"]

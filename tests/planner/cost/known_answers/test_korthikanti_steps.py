@@ -3,10 +3,10 @@
 import pytest
 from strategies import framework, topology
 
-from hardware.calibration import calibration
-from hardware.reading.files import SHIPPED
 from planner.cost.workload import Workload
 from planner.frameworks.stacks import with_stack
+from planner.hardware.calibration import calibration
+from planner.hardware.reading.files import SHIPPED
 from planner.models import preset
 from planner.prediction.predict import predict
 from planner.specs.layouts.layout import PartialLayout

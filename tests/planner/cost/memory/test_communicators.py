@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from strategies import small_job, topology, with_profile
 
-from hardware.nccl import nccl
 from planner.cost import meshes as axes
 from planner.cost.memory.communicators import (
     all_to_all_bytes,
@@ -17,6 +16,7 @@ from planner.cost.memory.communicators import (
 )
 from planner.cost.meshes import Groups, Meshes
 from planner.cost.pricing import Pricing
+from planner.hardware.nccl import nccl
 from planner.specs.search import SearchSpec
 
 MIB = 2**20

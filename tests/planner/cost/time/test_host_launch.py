@@ -3,9 +3,9 @@
 import pytest
 from test_stack_physics import context, job, number
 
-from hardware.host import launch_time
 from planner.cost.time.columns import Context, Parts
 from planner.cost.time.host_launch import launched
+from planner.hardware.host import launch_time
 
 
 def test_a_pass_lasts_as_long_as_its_launches() -> None:

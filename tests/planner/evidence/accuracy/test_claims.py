@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.claims import Searching, _case, _job, with_claims
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import price_row
 from planner.evidence.rows.rows import Row, read_rows
+from planner.hardware.reading.files import SHIPPED
 from planner.specs.search import SearchSpec
 
 ROWS = Path(__file__).resolve().parents[4] / "benchmarks" / "accuracy" / "rows"

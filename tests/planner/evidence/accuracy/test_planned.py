@@ -7,10 +7,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from hardware.reading.files import SHIPPED
 from planner.cli.app import app
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.rows.rows import read_rows
+from planner.hardware.reading.files import SHIPPED
 from planner.launch import partial_of, read_plan
 from planner.prediction.predict import predict
 

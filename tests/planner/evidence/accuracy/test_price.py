@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from measured_rows import MakeRow
 
-from hardware.reading.files import SHIPPED
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.price import invalid_outcome, peak_memory, price_row
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.rows.rows import InvalidRow, Row
 from planner.evidence.rows.sweep import sweep_of
+from planner.hardware.reading.files import SHIPPED
 from planner.prediction.predict import predict
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.layouts.layout_text import packed_layout

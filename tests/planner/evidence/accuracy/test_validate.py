@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.validate import validate
 from planner.evidence.rows.rows import Row
+from planner.hardware.reading.files import SHIPPED
 from planner.job.calibration_file import CalibrationFile, StackFit
 
 ROW = {

@@ -11,7 +11,6 @@ import yaml
 from tiers import some
 from typer.testing import CliRunner
 
-from hardware.reading.files import SHIPPED
 from planner.cli.app import app
 from planner.evidence.fitting.calibrate import Calibrated, calibrate, posterior
 from planner.evidence.fitting.sensitivity import Run
@@ -23,6 +22,7 @@ from planner.evidence.fitting.user_fit import (
     fit_pairs,
 )
 from planner.evidence.rows.rows import read_rows
+from planner.hardware.reading.files import SHIPPED
 from planner.job.calibrated import calibrated, shipped_profile
 from planner.job.calibration_file import (
     CalibrationFile,

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from measured_rows import MakeRow
 
-from hardware.reading.files import SHIPPED
 from planner.cost.workload import Workload
 from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.cases import case_of
+from planner.hardware.reading.files import SHIPPED
 
 
 def of(make_row: MakeRow, gpus: int = 1, **fields: Any) -> Case:

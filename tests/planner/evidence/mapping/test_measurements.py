@@ -3,9 +3,9 @@
 import pytest
 from measured_rows import MakeRow
 
-from hardware.reading.files import SHIPPED
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.mapping.measurements import Measured
+from planner.hardware.reading.files import SHIPPED
 from planner.models import Architecture
 
 STEP = 2.0

@@ -5,11 +5,11 @@ from typing import get_args
 import pytest
 from measured_rows import MakeRow
 
-from hardware.reading.files import SHIPPED
 from planner.evidence.mapping.case import Case
 from planner.evidence.mapping.cases import case_of
 from planner.evidence.mapping.settings import attention, released, words
 from planner.evidence.rows.blocks import SoftwareBlock
+from planner.hardware.reading.files import SHIPPED
 from planner.specs.frameworks.framework import Framework
 from planner.specs.frameworks.profile import Profile
 

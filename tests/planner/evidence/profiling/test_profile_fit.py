@@ -8,10 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hardware import catalog
-from hardware.calibration import calibration
-from hardware.reading.files import SHIPPED
-from hardware.specs import Dtype
 from planner.errors import BadInputError
 from planner.evidence.profiling.fit import (
     fit_gemm,
@@ -32,6 +28,10 @@ from planner.evidence.profiling.timings import (
     StreamTiming,
     Timings,
 )
+from planner.hardware import catalog
+from planner.hardware.calibration import calibration
+from planner.hardware.reading.files import SHIPPED
+from planner.hardware.specs import Dtype
 from planner.job.calibration_file import read_calibration
 
 H200 = catalog.gpu("h200-sxm-141gb", SHIPPED)

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError
 from planner.frameworks.megatron.launch.reader import read, reads
 from planner.frameworks.megatron.launch.stages import counts_of, stage_layout
+from planner.hardware.reading.files import SHIPPED
 from planner.job.fleets import cluster_named
 
 UNMASKED = "--no-create-attention-mask-in-dataloader --hidden-dropout 0.0 "

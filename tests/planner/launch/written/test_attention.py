@@ -10,9 +10,9 @@ from golden_folders import ROOT
 from small_models import one_of_each_family, small_fields
 from typer.testing import CliRunner
 
-from hardware.kernels.attention import attention_word
 from planner.cli.app import app
 from planner.frameworks.transformers import ROOMS, implementations
+from planner.hardware.kernels.attention import attention_word
 from planner.job.resolve import resolve
 from planner.launch import emit
 from planner.launch.importing import read_launch

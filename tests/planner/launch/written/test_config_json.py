@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tiers import some
 
-from hardware.reading.files import SHIPPED
 from planner.errors import BadInputError, UnsupportedPlanError
 from planner.estimate.estimate import estimate
+from planner.hardware.reading.files import SHIPPED
 from planner.job.loading import Job, from_spec
 from planner.launch import emit, read_plan
 from planner.models import preset, preset_names, preset_sizes, read_preset

@@ -11,9 +11,9 @@ import yaml
 from each import each
 from golden_folders import ROOT
 
-from hardware.fleets import TierSpec
-from hardware.graph.topology import ClusterTopology
 from planner.errors import BadInputError
+from planner.hardware.fleets import TierSpec
+from planner.hardware.graph.topology import ClusterTopology
 from planner.launch import emit, read_plan, write_folder
 from planner.launch.launchers.kubernetes import COPY, FOLDER
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from placed_runs import CASE, folder_of, run, with_hosts
 
-from hardware.catalog import gpu, resolve_cluster
-from hardware.fleets import ClusterSpec
-from hardware.reading.files import SHIPPED
+from planner.hardware.catalog import gpu, resolve_cluster
+from planner.hardware.fleets import ClusterSpec
+from planner.hardware.reading.files import SHIPPED
 from planner.launch import read_plan
 from planner.launch.placement import placed
 from planner.launch.text.nodes import placement_files, pools_of

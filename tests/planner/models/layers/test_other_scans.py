@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hardware.catalog import gpu
-from hardware.kernels.scans import scan_rate
-from hardware.reading.files import SHIPPED
+from planner.hardware.catalog import gpu
+from planner.hardware.kernels.scans import scan_rate
+from planner.hardware.reading.files import SHIPPED
 from planner.models import ModelConfigError, from_config, preset, read_preset
 from planner.models.layers.blocks import (
     Attention,

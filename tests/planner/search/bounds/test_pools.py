@@ -19,16 +19,16 @@ from solved import solve_mesh
 from strategies import small_job
 from tiers import some
 
-from hardware.calibration import calibration
-from hardware.catalog import resolve_cluster
-from hardware.fleets import ClusterSpec
-from hardware.graph.topology import ClusterTopology
-from hardware.reading.files import SHIPPED
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.workload import Pool
 from planner.estimate.estimate import estimate
 from planner.estimate.layouts import layout_of
+from planner.hardware.calibration import calibration
+from planner.hardware.catalog import resolve_cluster
+from planner.hardware.fleets import ClusterSpec
+from planner.hardware.graph.topology import ClusterTopology
+from planner.hardware.reading.files import SHIPPED
 from planner.pipeline.memory_rows import fits, rank_blocks
 from planner.pipeline.splits import step_ns
 from planner.planning.layouts import found_layout

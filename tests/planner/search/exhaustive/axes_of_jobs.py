@@ -13,15 +13,15 @@ from hypothesis import assume, reject
 from hypothesis import strategies as st
 from tiny_models import CONFIGS, FAMILIES, tiny
 
-from hardware.calibration import calibration
-from hardware.catalog import Cluster, resolve_cluster
-from hardware.fleets import ClusterSpec
-from hardware.graph.topology import ClusterTopology
-from hardware.reading.files import SHIPPED
 from planner.cost.kernels import attention_curve, is_unfused
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Pool
 from planner.frameworks.stacks import stack_names, with_stack
+from planner.hardware.calibration import calibration
+from planner.hardware.catalog import Cluster, resolve_cluster
+from planner.hardware.fleets import ClusterSpec
+from planner.hardware.graph.topology import ClusterTopology
+from planner.hardware.reading.files import SHIPPED
 from planner.specs.layouts.context import FAMILIES as CP_FAMILIES
 from planner.specs.search import Span
 

@@ -7,12 +7,12 @@ import pytest
 from every_split import best_of_space
 from strategies import small_job
 
-from hardware.catalog import resolve_cluster
-from hardware.fleets import ClusterSpec
-from hardware.graph.topology import ClusterTopology
-from hardware.reading.files import SHIPPED
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import fill_table
+from planner.hardware.catalog import resolve_cluster
+from planner.hardware.fleets import ClusterSpec
+from planner.hardware.graph.topology import ClusterTopology
+from planner.hardware.reading.files import SHIPPED
 from planner.planning.optimize import optimize
 from planner.search.best_first import search
 from planner.search.space.space import enumerate_space

@@ -6,12 +6,12 @@ import pytest
 from every_split import best_of_space
 from strategies import small_job
 
-from hardware.catalog import resolve_cluster
-from hardware.fleets import ClusterSpec
-from hardware.graph.topology import ClusterTopology
-from hardware.reading.files import SHIPPED
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import border_time, price_meshes
+from planner.hardware.catalog import resolve_cluster
+from planner.hardware.fleets import ClusterSpec
+from planner.hardware.graph.topology import ClusterTopology
+from planner.hardware.reading.files import SHIPPED
 from planner.job.fleets import with_pods
 from planner.planning.optimize import optimize
 from planner.search.best_first import search_all

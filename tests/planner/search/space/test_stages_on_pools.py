@@ -9,13 +9,13 @@ import pytest
 from against_every_plan import check_space
 from strategies import small_job
 
-from hardware.calibration import calibration
-from hardware.catalog import resolve_cluster
-from hardware.fleets import ClusterSpec
-from hardware.graph.topology import ClusterTopology
-from hardware.reading.files import SHIPPED
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Pool
+from planner.hardware.calibration import calibration
+from planner.hardware.catalog import resolve_cluster
+from planner.hardware.fleets import ClusterSpec
+from planner.hardware.graph.topology import ClusterTopology
+from planner.hardware.reading.files import SHIPPED
 from planner.planning.optimize import optimize
 from planner.search.emptiness import has_legal
 from planner.search.space.fleet import arrangements, dealt_out

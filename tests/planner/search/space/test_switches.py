@@ -10,11 +10,11 @@ from brute_force import best_plans
 from every_plan import choices
 from strategies import framework, small_job
 
-from hardware.calibration import calibration
-from hardware.reading.files import SHIPPED
 from planner.cost.pricing import Pricing
 from planner.estimate.estimate import estimate
 from planner.frameworks.stacks import with_stack
+from planner.hardware.calibration import calibration
+from planner.hardware.reading.files import SHIPPED
 from planner.job.variants import variants
 from planner.models import from_config
 from planner.planning.optimize import optimize
