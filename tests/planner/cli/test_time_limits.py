@@ -71,8 +71,11 @@ def test_a_limit_beyond_the_clock_is_none(limit: str) -> None:
     assert done.exit_code == 0, done.output
 
 
-def test_what_a_limit_left_open_is_said(tmp_path: Path) -> None:
+def test_what_a_limit_left_open_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The fewest GPUs that were not found in time are no finding that none hold it."""
+    monkeypatch.setattr(stopping, "LATE", 600.0)
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump({k: v for k, v in JOB.items() if k != "layout"}))
     done = CliRunner().invoke(app, ["memory", str(file), "--time-limit", "1e-3"])
