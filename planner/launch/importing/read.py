@@ -1,7 +1,8 @@
 """Reads launch files of a framework by the target that they are for."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
 
@@ -24,16 +25,21 @@ from planner.launch.shell.runs import (
     refuse_alternatives,
 )
 from planner.launch.shell.seen import check_seen
-from planner.launch.shell.values import UnsetError
+from planner.launch.shell.values import UnsetError, unset
 from planner.launch.target import Files, Target
 from planner.launch.text.nodes import NODES, PLACE, pools_of, ranks_of
-from planner.launch.unknown import lines_of, placed
+from planner.launch.unknown import Unknown, absent, lines_of, placed
 from planner.specs.reading.read import user_text
 
 SETTINGS = (".json", ".toml", ".yaml", ".yml")
 """Endings of files of settings that a command may name. [text]"""
 BY_TRAINER = ("accelerate", "deepspeed")
 """Frameworks whose runs are of one rank where `python` starts them. [text]"""
+OF_SETTINGS = frozenset(
+    {"accelerate_config", "config", "config_file", "job.config_file"}
+    | {"deepspeed", "deepspeed_config"}
+)
+"""Options whose value is a file of settings. [text]"""
 DEEPEST = 4
 """Files that name each other in a row. [1]"""
 
@@ -90,6 +96,21 @@ def _of_commands(files: Files, given: Mapping[str, str]) -> list[str]:
     launches = (each.launch for each in alternatives(files, given))
     words = (word.rpartition("=")[2] for launch in launches for word in launch.words)
     return [word for word in words if word.endswith(SETTINGS)]
+
+
+def _lacking(words: Sequence[str], files: Files) -> Iterator[Unknown]:
+    """Files of settings that a command names, and that are not among those given."""
+    parts = [p for w in words for p in (w.split("=", 1) if w[:2] == "--" else [w])]
+    for before, word in pairwise(parts):
+        option = before.lstrip("-").replace("-", "_")
+        # A second value of an option is data: `--train_file a.json b.json`.
+        plain = not before.startswith("-") and not before.endswith(SETTINGS)
+        names = (
+            plain and "=" not in word if before[:1] != "-" else option in OF_SETTINGS
+        )
+        file = word.rpartition("/")[2]
+        if names and word.endswith(SETTINGS) and file not in files and not unset(file):
+            yield absent(option, word)
 
 
 def _named(
@@ -185,12 +206,15 @@ def _by(target: Target, files: Files) -> Reading:
     asked = {"ranks": gpus or 0, "nodes": reading.nodes or launch.nodes or 1}
     check_seen(asked, launch.visible, f"{launch.file}:{launch.line}")
     by_trainer = reading.framework in BY_TRAINER and launch.alone and not reading.gpus
+    told = {its.wants for its in reading.unknown}
+    lacking = [each for each in _lacking(launch.words, files) if each.wants not in told]
     shares = by_trainer and reading.framework == "accelerate"
     reading = replace(
         reading,
         gpus=1 if by_trainer else gpus,
         nodes=reading.nodes or launch.nodes,
         shares_gpus=shares and launch.visible != 1,
+        unknown=(*reading.unknown, *lacking),
     )
     return in_sequences(reading, files, tool) if method.pairs else reading
 

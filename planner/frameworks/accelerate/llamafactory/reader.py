@@ -37,7 +37,7 @@ from planner.frameworks.accelerate.variants import asked_for
 from planner.launch.brief import Reading
 from planner.launch.shell.runs import launch_of
 from planner.launch.shell.started import Started, changed, started
-from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown, absent, unjudged
+from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown, unjudged
 
 MARKS = frozenset(
     {
@@ -162,7 +162,6 @@ def read(files: Mapping[str, str]) -> Reading:
             *reading.unknown,
             *_unknown(given),
             *_unpriced(given),
-            *([absent("train", command.file)] if _lacks(command, files) else ()),
         ),
     )
 
@@ -177,11 +176,6 @@ def _by_name(command: Started) -> bool:
     own = MARKS | {"stage"}
     by_cli = any(SUBCOMMAND.fullmatch(word) for word in command.launcher)
     return command.found and (by_cli or bool(own & command.given.keys()))
-
-
-def _lacks(command: Started, files: Mapping[str, str]) -> bool:
-    """Tell if the command names a file that is not among those given."""
-    return bool(command.file) and command.file.rpartition("/")[2] not in files
 
 
 def _own(files: Mapping[str, str]) -> str | None:

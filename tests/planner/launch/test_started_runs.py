@@ -1,0 +1,40 @@
+"""Commands of trainers: what they start is read as the tool starts it, or refused."""
+
+import pytest
+
+from planner.launch.importing import read_texts
+
+WORDS = (
+    "--model_name_or_path Qwen/Qwen2.5-7B-Instruct --per_device_train_batch_size 2 "
+    "--bf16 --max_length 2048"
+)
+TRL = """dataset_name: trl-lib/Capybara
+per_device_train_batch_size: 2
+use_peft: true
+lora_target_modules: all-linear
+dtype: bfloat16
+"""
+AXOLOTL = "base_model: Qwen/Qwen2.5-7B\nsequence_len: 2048\nmicro_batch_size: 2\n"
+TUNE = "model: {_component_: torchtune.models.llama3_1.llama3_1_8b}\nbatch_size: 2\n"
+TITAN = '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 2048\n'
+
+
+@pytest.mark.parametrize(
+    ("command", "file", "text"),
+    [
+        (f"trl sft --config o.yaml {WORDS}", "", ""),
+        (f"accelerate launch -m trl.scripts.sft --config o.yaml {WORDS}", "", ""),
+        ("trl sft --config=c/o.yaml", "t.yaml", TRL),
+        ("accelerate launch --config_file o.yaml s.py --config t.yaml", "t.yaml", TRL),
+        ("axolotl train o.yaml", "a.yml", AXOLOTL),
+        ("tune run full_finetune_distributed --config o.yaml", "t.yaml", TUNE),
+        ("torchrun -m torchtitan.train --job.config_file o.yaml", "t.toml", TITAN),
+        ("llamafactory-cli train o.yaml", "", ""),
+    ],
+)
+def test_a_file_of_settings_that_is_not_given_is_told(
+    command: str, file: str, text: str
+) -> None:
+    files = {"go.sh": f"{command}\n"} | ({file: text} if file else {})
+    wants = [each.wants for each in read_texts(files, None, "the files").unknown]
+    assert [name.rpartition("/")[2] for name in wants if name] == ["o.yaml"]
