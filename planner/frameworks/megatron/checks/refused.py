@@ -26,6 +26,7 @@ WAYS = (
 EACH, CHUNKS, TEXT = WAYS
 ENDS = ("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers")
 """Arguments that give the first and last stage layers of their own. [text]"""
+OVERLAP = "overlap_moe_expert_parallel_comm"
 
 
 def refuse_contradictions(its: Given, file: str) -> None:
@@ -146,12 +147,37 @@ def _unplaced(its: Given) -> bool:
     return not (rope or rotary or its.get("add_position_embedding", True))
 
 
+def _overlaps(wrong: Callable[[Given], bool]) -> Callable[[Given], bool]:
+    """Tell if exchanges of experts overlap where Megatron-Core takes no overlap."""
+    return lambda its: bool(its.get(OVERLAP)) and wrong(its)
+
+
 def _sums_apart(its: Given) -> bool:
     summed = its.get("accumulate_allreduce_grads_in_fp32")
     return bool(summed) and its.get("main_grads_dtype", "fp32") != "fp32"
 
 
 RULES: tuple[Rule, ...] = (
+    (
+        "micro_batch_size",
+        lambda its: not its.get("micro_batch_size"),
+        "a number, without which Megatron-LM starts no run",
+    ),
+    (
+        OVERLAP,
+        _overlaps(lambda its: _degree(its, "expert_model") == 1),
+        "with ranks of experts",
+    ),
+    (
+        OVERLAP,
+        _overlaps(lambda its: _pp(its) > 1 and all(its.get(w) is None for w in WAYS)),
+        "with virtual stages in a pipeline",
+    ),
+    (
+        OVERLAP,
+        _overlaps(lambda its: its.get("recompute_granularity") == "full"),
+        "without recomputing of whole layers",
+    ),
     *(
         (name, _narrow(name), "fp32, or --use-precision-aware-optimizer")
         for name in NARROW

@@ -103,6 +103,14 @@ def vocabulary(its: Given) -> dict[str, int]:
     return {"vocab_size": rows} if rows else {}
 
 
+def padded_rows(its: Given) -> int:
+    """Rows of the embedding that Megatron-LM pads --vocab-size to. [1]."""
+    each = its.get("make_vocab_size_divisible_by") or 128
+    multiple = each * (its.get("tensor_model_parallel_size") or 1)
+    rows: int = vocabulary(its)["vocab_size"]
+    return -(-rows // multiple) * multiple
+
+
 def _family(its: Given) -> str:
     """Family with the layers that the arguments describe; empty where none is known."""
     if any(its.get(name) for name in FOREIGN):

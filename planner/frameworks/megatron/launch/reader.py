@@ -9,7 +9,12 @@ import yaml
 from planner.errors import BadInputError
 from planner.frameworks.megatron.checks.defaults import costs_of, unpriced
 from planner.frameworks.megatron.checks.refused import refuse_contradictions
-from planner.frameworks.megatron.launch.described import OTHERS, SIZES, described
+from planner.frameworks.megatron.launch.described import (
+    OTHERS,
+    SIZES,
+    described,
+    padded_rows,
+)
 from planner.frameworks.megatron.launch.known import (
     VERSIONS,
     deciding,
@@ -104,6 +109,7 @@ def read_words(name: str, words: Sequence[str]) -> Reading:
     more = list(untaken(words, file=name))
     words, open_ones = filled(words, READ | deciding(), file=name)
     version, its = _given(name, words)
+    its = _grouped(its)
     refuse_contradictions(its, name)
     unknown = [w for w in words if w.startswith("--") and not _known(w, version)]
     starter = [w for w in unknown if plain(w) in _STARTER]
@@ -134,6 +140,18 @@ def read_words(name: str, words: Sequence[str]) -> Reading:
         else its.get("micro_batch_size"),
         copies=copies_of(its, "--num-distributed-optimizer-instances"),
     )
+
+
+def _grouped(its: Given) -> dict[str, Any]:
+    """Values with the groups of queries that Megatron-LM makes of them.
+
+    Source: megatron/training/arguments.py, core_transformer_config_from_args: no
+    groups without --group-query-attention.
+    """
+    name = "num_query_groups"
+    if its.get("group_query_attention") or name not in its:
+        return dict(its)
+    return {**its, name: its.get("num_attention_heads")}
 
 
 READ = USED | TRAINED | OTHERS | set(SIZES)
@@ -170,7 +188,11 @@ def _shown(its: Given, names: Iterable[str]) -> Iterator[Unknown]:
 
 
 def _unplaced(its: Given) -> Iterator[Unknown]:
-    """Settings that were seen and cannot be expressed in a layout."""
+    """Settings that were seen and cannot be expressed in a layout or a model."""
+    rows = its.get("padded_vocab_size")
+    if rows and its.get("vocab_size") and rows != padded_rows(its):
+        why = f"is priced as the {padded_rows(its)} that --vocab-size is padded to"
+        yield Unknown("--padded-vocab-size", rows, why)
     text = str(its.get("pipeline_model_parallel_layout") or "")
     if "m" in text and "m" not in text.rsplit("|", maxsplit=1)[-1]:
         yield Unknown(

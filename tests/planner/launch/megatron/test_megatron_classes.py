@@ -100,6 +100,7 @@ def test_what_the_defaults_keep_is_in_the_stack(
     assert found == stack
 
 
+OVERLAP = "--overlap-moe-expert-parallel-comm"
 EXPERTS = "--num-experts 64 --expert-model-parallel-size 8 "
 GROUPED = "--moe-grouped-gemm --moe-token-dispatcher-type alltoall "
 
@@ -124,6 +125,9 @@ GROUPED = "--moe-grouped-gemm --moe-token-dispatcher-type alltoall "
             ["--dataloader-inter-document-masking"],
         ),
         ("--spec megatron.core.models.mamba specs", ["--spec"]),
+        ("--skip-train", ["--skip-train"]),
+        ("--vocab-size 32000 --padded-vocab-size 200000", ["--padded-vocab-size"]),
+        ("--vocab-size 32000 --padded-vocab-size 32000", []),
         ("--add-position-embedding False", ["--add-position-embedding"]),
         ("--max-position-embeddings 4096 8192", ["--max-position-embeddings"]),
     ],
@@ -177,6 +181,10 @@ def test_what_is_not_priced_is_refused_by_its_option(
             "--expert-model-parallel-size",
         ),
         ("--optimizer-cpu-offload", "--optimizer-cpu-offload"),
+        ("--micro-batch-size 0", "--micro-batch-size"),
+        (OVERLAP, OVERLAP),
+        (f"{EXPERTS} {OVERLAP} --pipeline-model-parallel-size 2", OVERLAP),
+        (f"{EXPERTS} {OVERLAP} --recompute-granularity full", OVERLAP),
         (
             "--multi-latent-attention --group-query-attention",
             "--group-query-attention",
@@ -187,6 +195,20 @@ def test_what_megatron_refuses_is_refused(words: str, option: str) -> None:
     with pytest.raises(BadInputError) as raised:
         reading(words)
     assert raised.value.field == option
+
+
+def test_a_run_without_a_micro_batch_is_refused() -> None:
+    with pytest.raises(BadInputError) as raised:
+        read({"train.sh": BASE.replace("--micro-batch-size 1 ", "")})
+    assert raised.value.field == "--micro-batch-size"
+
+
+def test_groups_of_queries_count_where_they_are_switched_on() -> None:
+    words = "--num-attention-heads 32 --num-query-groups 8 "
+    sizes = {size.field: size.value for size in reading(words).sizes}
+    assert sizes["--num-query-groups"] == 32
+    grouped = reading(words + "--group-query-attention").sizes
+    assert {size.field: size.value for size in grouped}["--num-query-groups"] == 8
 
 
 def test_main_gradients_in_bf16_are_reduced_in_bf16() -> None:
@@ -212,5 +234,5 @@ def test_a_switch_of_yaml_is_true_or_false(value: str) -> None:
 
 @pytest.mark.parametrize(("value", "on"), [("true", True), ("false", False)])
 def test_switches_of_yaml(value: str, *, on: bool) -> None:
-    text = f"MODEL_ARGS: {{--num-layers: 16, --overlap-grad-reduce: {value}}}"
+    text = f"MODEL_ARGS: {{--micro-batch-size: 1, --overlap-grad-reduce: {value}}}"
     assert read({"args.yaml": text}).stack["overlap_grad_reduce"] is on
