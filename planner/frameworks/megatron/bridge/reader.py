@@ -22,7 +22,7 @@ from planner.frameworks.megatron.nemo.reader import is_nemo
 from planner.hardware.reading.yaml_text import parse_yaml
 from planner.launch.brief import Reading
 from planner.launch.sizes import MEGATRON, Size, sizes_of
-from planner.launch.unknown import CHANGES, Unknown
+from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
 
 PRICED = frozenset({"model", "ddp", "optimizer", "dist", "mixed_precision"})
 """Blocks whose fields have the names of Megatron-LM's arguments. [text]"""
@@ -39,6 +39,8 @@ LETTERS = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}
 """Letter of --pipeline-model-parallel-layout by kind of layer. [text]"""
 BACKENDS = ("flash", "fused", "unfused", "local", "auto")
 """Members of AttnBackend, in order. [text]"""
+ALSO = {"--seq-length": ["dataset.sequence_length"]}
+"""Fields that are read beside those that are written, by option. [text]"""
 DTYPES = {
     "torch.float32": "fp32",
     "torch.bfloat16": "bf16",
@@ -97,6 +99,7 @@ def read(files: Mapping[str, str]) -> Reading:
             *(Unknown(its, why="not in ConfigContainer") for its in skipped),
             *unread,
             *_deciding(its),
+            *_unnamed(its),
         ),
         gpus=gpus,
         sizes=_sizes(values | _stated(its), name),
@@ -154,7 +157,7 @@ def _words(its: Mapping[str, Any], file: str) -> Iterator[tuple[str, list[str]]]
     """Fields as the words of a command line: an option with its values each."""
     for option, every in paths().paths.items():
         takes = declared()[option]["nargs"]
-        path, value = _said(its, every, file)
+        path, value = _said(its, [*every, *ALSO.get(option, ())], file)
         if takes == 0:
             value = _switch(value, path, file)
         if value is None or value is False:
@@ -250,7 +253,8 @@ def _adapters(its: Mapping[str, Any], file: str) -> dict[str, Any]:
 
 def _others(its: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Fields that no reader reads, each with its value."""
-    used = {path for every in paths().paths.values() for path in every}
+    lists = (*paths().paths.values(), *ALSO.values())
+    used = {path for every in lists for path in every}
     for block, inside in its.items():
         if isinstance(inside, Mapping) and block != "peft":
             every = ((f"{block}.{name}", value) for name, value in inside.items())
@@ -262,6 +266,16 @@ def _deciding(its: Mapping[str, Any]) -> Iterator[Unknown]:
     for path, value in _others(its):
         if why := _why(its, path, value):
             yield Unknown(path, value, why)
+
+
+def _unnamed(its: Mapping[str, Any]) -> Iterator[Unknown]:
+    """Blocks that a word stands for, which names none that is priced."""
+    known = {*PLAIN.values(), *PRECISIONS.values()}
+    recipe, peft = its.get("mixed_precision"), its.get("peft")
+    if isinstance(recipe, str) and recipe not in known:
+        yield Unknown("mixed_precision", recipe, NOT_PRICED)
+    if peft is not None and not isinstance(peft, Mapping):
+        yield Unknown("peft", peft, "is no block of adapters")
 
 
 def _why(its: Mapping[str, Any], path: str, value: object) -> str:

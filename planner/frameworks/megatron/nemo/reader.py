@@ -95,6 +95,7 @@ def read(files: Mapping[str, str]) -> Reading:
     """Read a configuration of NeMo 1."""
     name, its = _loaded(files)
     fields = dict(_fields(its))
+    _refuse_two_lengths(fields, name)
     said = dict(_said(fields))
     words = [word for words in said.values() for word in words]
     try:
@@ -108,8 +109,21 @@ def read(files: Mapping[str, str]) -> Reading:
         stack={**named.stack, **_stack(fields)},
         ignored=(*named.ignored, *sorted(fields.keys() & names().harmless)),
         unknown=(*named.unknown, *_unread(fields)),
-        **_ranks(fields.get("trainer.devices"), fields.get("trainer.num_nodes")),
+        **_ranks(fields.get("trainer.devices"), fields.get("trainer.num_nodes", 1)),
     )
+
+
+def _refuse_two_lengths(fields: Fields, file: str) -> None:
+    """Refuse rows of data of another length than the model's."""
+    data, model = "model.data.seq_length", "model.encoder_seq_length"
+    if data in fields and fields[data] != fields.get(model):
+        raise BadInputError(
+            f"is not {model}",
+            file=file,
+            field=data,
+            value=fields[data],
+            allowed=fields.get(model),
+        )
 
 
 def _ranks(devices: object, nodes: object) -> dict[str, Any]:
@@ -143,6 +157,9 @@ def _fields(its: Fields) -> Iterator[tuple[str, Any]]:
                 filled = _filled(each, its)
                 if filled is not None:
                     yield f"{path}.{key}" if inner else path, filled
+    average = (its.get("exp_manager") or {}).get("ema") or {}
+    if average.get("enable"):
+        yield "exp_manager.ema.enable", True
 
 
 def _filled(value: Any, its: Fields) -> Any:
@@ -205,7 +222,8 @@ def _of_several(fields: Fields) -> Iterator[tuple[str, list[str]]]:
 
 def _field_of(option: str, said: Mapping[str, list[str]]) -> str:
     """Field that says an option of Megatron-LM; the option itself without one."""
-    return next((path for path, words in said.items() if option in words), option)
+    every = {path: [its] for path, its in names().options.items()} | dict(said)
+    return next((path for path, words in every.items() if option in words), option)
 
 
 def _stack(fields: Fields) -> dict[str, Any]:
@@ -221,6 +239,7 @@ SEVERAL = frozenset(
         "model.fp8",
         "model.fp8_e4m3",
         "model.fp8_hybrid",
+        "model.data.seq_length",
         "model.window_size",
         *COUNTED,
     }

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
+from planner.errors import BadInputError
 from planner.frameworks.megatron.nemo.reader import names
 from planner.launch.brief import Reading
 from planner.launch.importing import read_texts
@@ -105,12 +106,37 @@ def test_it_is_the_script_that_it_stands_for() -> None:
         ({"model.data.reset_attention_mask": True}, "model.data.reset_attention_mask"),
         ({"model.moe_expert_capacity_factor": 1.0, "model.num_moe_experts": 8},
          "model.moe_expert_capacity_factor"),
+        ({"exp_manager": {"ema": {"enable": True}}}, "exp_manager.ema.enable"),
+        ({"model.apply_rope_fusion": False}, "model.apply_rope_fusion"),
+        ({"model.deterministic_mode": True}, "model.deterministic_mode"),
+        ({"model.defer_embedding_wgrad_compute": True},
+         "model.defer_embedding_wgrad_compute"),
     ],
 )  # fmt: skip
 def test_what_is_not_priced_is_named_as_the_file_names_it(
     changes: dict[str, Any], name: str
 ) -> None:
     assert name in {each.name for each in edited(changes).unknown}
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"model.data.seq_length": 8192}, "model.data.seq_length"),
+        ({"model.micro_batch_size": None}, "model.micro_batch_size"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(
+    changes: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(BadInputError) as raised:
+        edited(changes)
+    assert raised.value.field == field
+
+
+def test_a_run_has_one_node_unless_it_says_more() -> None:
+    assert edited({"trainer.num_nodes": None}).gpus == 8
+    assert edited({"trainer.devices": None}).gpus is None
 
 
 def test_layers_are_recomputed_where_the_granularity_says_so() -> None:

@@ -196,8 +196,9 @@ def test_two_lengths_of_sequences_are_refused() -> None:
     """Megatron-Bridge does so, too: validate() of ConfigContainer."""
     both = overriding("model.seq_length", 4096)["overrides.yaml"]
     assert read({"a.yaml": both}).training["seq_len"] == 4096
-    with pytest.raises(BadInputError, match=r"is not dataset\.seq_length"):
-        read({"a.yaml": both + "dataset: {seq_length: 8192}\n"})
+    for name in ("seq_length", "sequence_length"):
+        with pytest.raises(BadInputError, match=r"is not (dataset|model)\.seq_length"):
+            read({"a.yaml": both + f"dataset: {{{name}: 8192}}\n"})
 
 
 @pytest.mark.parametrize(
@@ -214,6 +215,7 @@ def test_two_lengths_of_sequences_are_refused() -> None:
         ("optimizer.main_grads_dtype", "torch.bfloat16"),
         ("train.rampup_batch_size", [16, 16, 1000]),
         ("comm_overlap.tp_comm_overlap", True),
+        ("comm_overlap.delay_wgrad_compute", True),
         ("mixed_precision.first_last_layers_bf16", True),
     ],
 )
@@ -223,6 +225,19 @@ def test_a_field_that_is_not_priced_is_refused(path: str, value: object) -> None
     assert [its.name for its in told.unknown] == [path]
     assert path not in told.ignored
     assert read(overriding(path, None)).unknown == ()
+
+
+@pytest.mark.parametrize(
+    ("block", "word"),
+    [
+        ("peft", "lora"),
+        ("mixed_precision", "foo"),
+        ("mixed_precision", "bf16_with_fp8_mixed"),
+    ],
+)
+def test_a_word_that_names_no_known_block_is_refused(block: str, word: str) -> None:
+    its = yaml.safe_dump({"model": {"tensor_model_parallel_size": 2}, block: word})
+    assert [its.name for its in read({"a.yaml": its}).unknown] == [block]
 
 
 def test_a_field_of_no_price_is_set_aside() -> None:
