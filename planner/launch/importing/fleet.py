@@ -61,9 +61,10 @@ def fleet_told(
         BadInputError: The ranks are more than the GPUs, or cannot be placed on them.
     """
     given = told.cluster or _inline(reading, told)
-    if not given or not reading.gpus or "pools" in reading.layout:
+    if not given or "pools" in reading.layout or not (reading.gpus or reading.nodes):
         return given
     whole = cluster_of(given if isinstance(given, str) else dict(given))
+    ranks = reading.gpus or (reading.nodes or 1) * whole.node.gpus_per_node
     if reading.shares_gpus and whole.gpus > 1:
         raise BadInputError(
             "is started as one process, in which Trainer splits every batch over the "
@@ -72,12 +73,12 @@ def fleet_told(
             allowed="CUDA_VISIBLE_DEVICES=0, torchrun, or accelerate launch",
         )
     as_many = reading.nodes in (None, whole.spec.in_service)
-    if reading.gpus == whole.gpus and (as_many or _is_shaped(whole)):
+    if ranks == whole.gpus and (as_many or _is_shaped(whole)):
         return given
     fields = cluster_fields(given, Path(), SHIPPED) if isinstance(given, str) else given
     named = {"--cluster": told.cluster, "--on": told.on, "--node": told.node}
     option = next(name for name, value in named.items() if value)
-    return _cut(dict(fields), whole, reading.gpus, reading.nodes, option)
+    return _cut(dict(fields), whole, ranks, reading.nodes, option)
 
 
 def _is_shaped(whole: Cluster) -> bool:

@@ -13,6 +13,7 @@ from planner.launch.shell.bash.state import Choices, Command, Doubt, Record, She
 from planner.launch.shell.launchers import NONE, certainty, is_alone
 from planner.launch.shell.seen import (
     VISIBLE,
+    by_default,
     check_seen,
     included,
     starts_each,
@@ -304,7 +305,8 @@ def _seen(
 ) -> tuple[Mapping[str, int], int | None]:
     """Counts of a command with the GPUs that it is told, and the GPUs that it sees."""
     place = f"{command.file}:{command.line}"
-    counts = {**starter, **included(words, place)}
+    default = by_default(words, {*command.environment, *environment})
+    counts = {**default, **starter, **included(words, place)}
     visible = visible_of(environment, place)
     machines = counted(words).get("machines", 1)
     check_seen({"machines": machines, **counts}, visible, place)

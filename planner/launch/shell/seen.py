@@ -1,7 +1,7 @@
 """GPUs that a command sees, and the ranks that it starts on them by itself."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NoReturn
 
 from planner.errors import BadInputError
@@ -19,6 +19,21 @@ _EACH = re.compile(
 References:
     accelerate, commands/launch.py; DeepSpeed, launcher/runner.py; LLaMA-Factory,
     cli.py; torch, distributed/run.py, `determine_local_world_size`.
+"""
+_ONE = re.compile(
+    r"(\S*/)?(torchrun|tune run)\b"
+    r"|\S*python\S* (-\w+ )*-m torch\.distributed\.(run|launch)\b"
+)
+"""Commands that start one rank a node, unless told another number.
+
+References:
+    torch, distributed/run.py, `--nproc-per-node`; torchtune 0.6.1, _cli/run.py.
+"""
+_BY_FACTORY = re.compile(r"(\S*/)?(llamafactory-cli|lmf) train\b")
+"""Commands that start on one node, unless NNODES says another number.
+
+References:
+    LLaMA-Factory 0.9.5, launcher.py.
 """
 _BY_DEEPSPEED = re.compile(
     r"(\S*/)?(deepspeed|ds) |\S*python\S* (-\w+ )*-m deepspeed\."
@@ -47,6 +62,21 @@ def visible_of(environment: Mapping[str, str], place: str) -> int | None:
 def starts_each(words: Sequence[str]) -> bool:
     """Tell if a command starts a rank on every GPU that it sees. [-]."""
     return _EACH.match(" ".join(words)) is not None
+
+
+def by_default(words: Sequence[str], environment: Collection[str]) -> dict[str, int]:
+    """Counts that a command has where neither options nor variables say them.
+
+    Args:
+        words: The command. [text]
+        environment: Names of the variables that it sees. [text]
+    """
+    text = " ".join(words)
+    told = re.search(r" --nproc[-_]per[-_]node\b", text)
+    if _ONE.match(text) and not told and "PET_NPROC_PER_NODE" not in environment:
+        return {"ranks_per_node": 1}
+    alone = _BY_FACTORY.match(text) and "NNODES" not in environment
+    return {"nodes": 1} if alone else {}
 
 
 def included(words: Sequence[str], place: str) -> Mapping[str, int]:

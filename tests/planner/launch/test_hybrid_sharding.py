@@ -28,7 +28,8 @@ TOML = (
     "seq_len = 8192\n[activation_checkpoint]\nmode = 'full'\n[parallelism]\n"
 )
 MEGATRON = (
-    "torchrun pretrain_gpt.py --num-layers 32 --micro-batch-size 1 --bf16 "
+    "torchrun --nproc_per_node gpu pretrain_gpt.py --num-layers 32 "
+    "--micro-batch-size 1 --bf16 "
     "--no-create-attention-mask-in-dataloader --use-distributed-optimizer "
 )
 GIVEN = ("training.seq_len=4096", "training.global_batch=64", "layout.micro_batch=1")

@@ -2,7 +2,9 @@
 
 import pytest
 
+from planner.errors import BadInputError
 from planner.launch.importing import read_texts
+from planner.launch.importing.fleet import UserOverrides, cluster_of, fleet_told
 
 WORDS = (
     "--model_name_or_path Qwen/Qwen2.5-7B-Instruct --per_device_train_batch_size 2 "
@@ -38,3 +40,37 @@ def test_a_file_of_settings_that_is_not_given_is_told(
     files = {"go.sh": f"{command}\n"} | ({file: text} if file else {})
     wants = [each.wants for each in read_texts(files, None, "the files").unknown]
     assert [name.rpartition("/")[2] for name in wants if name] == ["o.yaml"]
+
+
+FACTORY = "llamafactory-cli train --stage sft --cutoff_len 2048 --bf16 true"
+
+
+@pytest.mark.parametrize(
+    ("before", "on", "gpus"),
+    [
+        ("", "16xh100", 8),
+        ("FORCE_TORCHRUN=1", "16xh100", 8),
+        ("FORCE_TORCHRUN=1 NNODES=2", "16xh100", 16),
+        ("FORCE_TORCHRUN=1 NNODES=2", "8xh100", None),
+        ("FORCE_TORCHRUN=1 NNODES=2 NPROC_PER_NODE=4", "16xh100", 8),
+    ],
+)
+def test_llama_factory_starts_on_every_gpu_of_as_many_nodes_as_it_is_told(
+    before: str, on: str, gpus: int | None
+) -> None:
+    reading = read_texts({"go.sh": f"{before} {FACTORY}\n"}, None, "the files")
+    if gpus is None:
+        with pytest.raises(BadInputError, match="16 ranks on 2 nodes"):
+            fleet_told(reading, UserOverrides(on=on))
+        return
+    its = fleet_told(reading, UserOverrides(on=on))
+    assert its is not None
+    assert cluster_of(its if isinstance(its, str) else dict(its)).gpus == gpus
+
+
+@pytest.mark.parametrize(("words", "told"), [("", ["USE_RAY"]), ("8", [])])
+def test_ranks_of_ray_are_its_workers(words: str, told: list[str]) -> None:
+    more = f" --ray_num_workers {words}" if words else ""
+    files = {"go.sh": f"USE_RAY=1 {FACTORY}{more}\n"}
+    found = read_texts(files, None, "the files")
+    assert [each.name for each in found.unknown] == told

@@ -162,6 +162,7 @@ def read(files: Mapping[str, str]) -> Reading:
             *reading.unknown,
             *_unknown(given),
             *_unpriced(given),
+            *_by_ray(given, launch_of(files).environment),
         ),
     )
 
@@ -311,6 +312,18 @@ def _unknown(given: Mapping[str, Any]) -> Iterator[Unknown]:
     ):
         if given.get(name) not in (None, *known):
             yield Unknown(name, given[name], NOT_PRICED)
+
+
+def _by_ray(
+    given: Mapping[str, Any], environment: Mapping[str, str]
+) -> Iterator[Unknown]:
+    """Ray, whose workers are the ranks, where no argument counts them.
+
+    Source: LLaMA-Factory 0.9.5 hparams/training_args.py, RayArguments.
+    """
+    by_ray = environment.get("USE_RAY", "")
+    if by_ray.lower() in ("1", "true", "y") and not given.get("ray_num_workers"):
+        yield Unknown("USE_RAY", by_ray, "starts as many ranks as ray_num_workers says")
 
 
 def _of_stage(given: Mapping[str, Any]) -> Iterator[Unknown]:

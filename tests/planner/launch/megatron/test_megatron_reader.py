@@ -13,7 +13,8 @@ from planner.job.fleets import cluster_named
 
 UNMASKED = "--no-create-attention-mask-in-dataloader --hidden-dropout 0.0 "
 BASE = (
-    "torchrun pretrain_gpt.py --num-layers 32 --micro-batch-size 1 --bf16 " + UNMASKED
+    "torchrun --nproc_per_node gpu pretrain_gpt.py --num-layers 32 "
+    "--micro-batch-size 1 --bf16 " + UNMASKED
 )
 
 
