@@ -26,7 +26,12 @@ def _pairs(words: Sequence[str]) -> Iterator[tuple[str, Any]]:
     name, values = "", list[str]()
     for word in words:
         assigned = _ASSIGNED.fullmatch(word)
-        if word.startswith("--") or (assigned and (values or not name)):
+        if word.startswith("~"):
+            # A setting that is taken away has a name of its own, which nobody knows.
+            yield name, _value(values)
+            yield word, True
+            name, values = "", []
+        elif word.startswith("--") or (assigned and (values or not name)):
             yield name, _value(values)
             option = word.removeprefix("--")
             name, equals, inside = option.partition("=")
