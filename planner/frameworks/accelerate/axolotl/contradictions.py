@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.frameworks.accelerate.launch.files import block
+from planner.frameworks.accelerate.launch.fsdp import DATA, NUMBERED, STRATEGIES
 from planner.frameworks.accelerate.together import on, refuse_together, wrong
 
 APART = (
@@ -40,6 +41,7 @@ def refuse_contradictions(given: Mapping[str, Any], file: str) -> None:
         allowed = f"one of {', '.join(TARGETS)} beside it"
         raise wrong(given, "adapter", "names no layers", allowed, file)
     _refuse_optimizer(given, file)
+    _refuse_shards(given, file)
 
 
 def _refuse_optimizer(given: Mapping[str, Any], file: str) -> None:
@@ -50,3 +52,22 @@ def _refuse_optimizer(given: Mapping[str, Any], file: str) -> None:
     if eight and not two and on(its, "offload_params"):
         what = "goes not with offload_params of FSDP1"
         raise wrong(given, "optimizer", what, "an optimizer without 8bit", file)
+
+
+def _refuse_shards(given: Mapping[str, Any], file: str) -> None:
+    """Refuse ranks of shards without FSDP, and two strategies of sharding.
+
+    Source: axolotl 0.19.0 utils/distributed.py, _get_parallel_config_kwargs.
+    """
+    if not (on(given, "fsdp_config") or on(given, "fsdp")):
+        for name in (name for name in DATA if given.get(name) not in (None, 1)):
+            allowed = "fsdp_config beside it, or 1"
+            raise wrong(given, name, "needs fsdp_config", allowed, file)
+    its = block(given, "fsdp_config", "fsdp_")
+    key = str(its.get("sharding_strategy")).lower()
+    other, fsdp = NUMBERED.get(key, key), given.get("fsdp")
+    words = fsdp if isinstance(fsdp, list) else str(fsdp).split()
+    said = STRATEGIES.keys() & {str(word).lower() for word in words}
+    if on(its, "sharding_strategy") and said and other not in said:
+        what = f"is not fsdp_config.sharding_strategy, which is {other}"
+        raise wrong(given, "fsdp", what, "one strategy", file)

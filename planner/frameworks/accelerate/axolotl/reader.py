@@ -129,8 +129,9 @@ def _rows(given: Mapping[str, Any]) -> dict[str, str]:
 
 def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:
     """axolotl's keys as the files that accelerate's target writes."""
-    half = given["bf16"] == "auto" or true(given, "bf16")
-    scaled = true(given, "fp16") and not half
+    asked = true(given, "fp16")
+    half = true(given, "bf16") or (given["bf16"] == "auto" and not asked)
+    scaled = asked and not half
     sharded = bool(given.get("fsdp_config") or given.get("fsdp"))
     by_deepspeed = bool(given.get("deepspeed")) or bool(others.zero)
     places, mesh = dict[str, Any](), _mesh(given, name)

@@ -6,7 +6,10 @@ from typing import Any
 from planner.frameworks.accelerate.axolotl.known import VERSION, known, unknown_keys
 from planner.frameworks.accelerate.harmless import harmless
 from planner.frameworks.accelerate.launch.files import block
-from planner.frameworks.transformers import strange_attention
+from planner.frameworks.accelerate.switches import true
+from planner.frameworks.accelerate.together import on
+from planner.frameworks.transformers import FLASH, strange_attention
+from planner.hardware.kernels.attention import attention_word
 from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown, unjudged
 
 SWITCHES = {
@@ -15,6 +18,8 @@ SWITCHES = {
     "eager_attention": "eager",
 }
 """attn_implementation by the switches of releases before 0.13. [text]"""
+TOGETHER = "does not keep packed texts apart, which is not priced"
+"""Why attention is refused that packed rows are not priced with. [text]"""
 READ = frozenset(
     {
         "accelerator_config",
@@ -141,6 +146,7 @@ UNPRICED = frozenset(
         "peft_layers_to_transform",
         "peft_trainable_token_indices",
         "ple_cpu_offload",
+        "processor_type",
         "quantize_moe_experts",
         "relora",
         "ring_attn_func",
@@ -187,6 +193,11 @@ def _otherwise(given: Mapping[str, Any]) -> Iterator[Unknown]:
     kernel = given.get("attn_implementation")
     if strange_attention(kernel):
         yield Unknown("attn_implementation", kernel, NOT_PRICED)
+    if true(given, "sample_packing"):
+        words = {"attn_implementation": kernel, **SWITCHES}
+        for name in (name for name in words if on(given, name)):
+            if attention_word(words[name]) != FLASH and not strange_attention(kernel):
+                yield Unknown(name, given[name], TOGETHER)
     if given.get("adapter") not in (None, "", "lora", "qlora"):
         yield Unknown("adapter", given["adapter"], NOT_PRICED)
     policy = block(given, "fsdp_config", "fsdp_").get("mixed_precision_policy")

@@ -16,6 +16,7 @@ FULL: dict[str, Any] = {
 }
 LORA = FULL | {"adapter": "lora", "lora_target_linear": True}
 LIGER = {"liger_fused_linear_cross_entropy": True}
+PACKED = {"sample_packing": True}
 SHARDS = {"fsdp_config": {"reshard_after_forward": True}, "fsdp_version": 2}
 
 
@@ -48,6 +49,19 @@ def text(its: dict[str, Any]) -> dict[str, str]:
             FULL | {"sample_packing": True, "rl": "dpo"},
             "sample_packing: goes not with rl",
         ),
+        (FULL | {"dp_shard_size": 4}, "dp_shard_size: needs fsdp_config"),
+        (FULL | {"dp_replicate_size": 2}, "dp_replicate_size: needs fsdp_config"),
+        *(
+            (
+                FULL
+                | {
+                    "fsdp": ["full_shard", "auto_wrap"],
+                    "fsdp_config": {"fsdp_sharding_strategy": word},
+                },
+                "fsdp: is not fsdp_config.sharding_strategy",
+            )
+            for word in ("NO_SHARD", "SHARD_GRAD_OP", 2)
+        ),
     ],
 )
 def test_a_contradiction_is_refused(its: dict[str, Any], said: str) -> None:
@@ -71,6 +85,11 @@ def test_a_contradiction_is_refused(its: dict[str, Any], said: str) -> None:
         ),
         ({"deepspeed": "deepspeed_configs/zero1_torch_compile.json"}, "deepspeed"),
         ({"gc_steps": 1}, "gc_steps"),
+        ({"processor_type": "AutoProcessor"}, "processor_type"),
+        (PACKED | {"attn_implementation": "sdpa"}, "attn_implementation"),
+        (PACKED | {"attn_implementation": "eager"}, "attn_implementation"),
+        (PACKED | {"sdp_attention": True}, "sdp_attention"),
+        (PACKED | {"eager_attention": True}, "eager_attention"),
     ],
 )
 def test_what_no_price_holds_is_told(its: dict[str, Any], name: str) -> None:
@@ -93,3 +112,23 @@ def test_ray_starts_the_ranks() -> None:
 def test_weights_are_wide_without_a_half_format(tf32: bool, precision: str) -> None:  # noqa: FBT001  # a switch
     found = read(text(FULL | {"bf16": False, "tf32": tf32}))
     assert found.training["precision"] == precision
+
+
+@pytest.mark.parametrize(
+    ("formats", "precision"),
+    [
+        ({"fp16": True}, "fp16"),
+        ({"fp16": True, "bf16": "auto"}, "fp16"),
+        ({"fp16": True, "bf16": True}, "bf16"),
+        ({}, "bf16"),
+    ],
+)
+def test_fp16_goes_before_a_format_that_is_left_open(
+    formats: dict[str, object], precision: str
+) -> None:
+    assert read(text(FULL | formats)).training["precision"] == precision
+
+
+def test_flash_attention_keeps_packed_texts_apart() -> None:
+    found = read(text(FULL | PACKED | {"attn_implementation": "flash_attention_2"}))
+    assert (found.unknown, found.stack["attention"]) == ((), "fa2")
