@@ -10,6 +10,7 @@ from planner.errors import BadInputError, did_you_mean
 from planner.job.resolve import about
 from planner.launch.brief import Reading
 from planner.launch.importing.files import filled, may_be, near, texts_of
+from planner.launch.methods.settings import settings_of_files
 from planner.launch.methods.table import (
     in_sequences,
     method_of,
@@ -215,8 +216,15 @@ def _by(target: Target, files: Files) -> Reading:
         nodes=reading.nodes or launch.nodes,
         shares_gpus=shares and launch.visible != 1,
         unknown=(*reading.unknown, *lacking),
+        named=reading.named or _weights(files),
     )
     return in_sequences(reading, files, tool) if method.pairs else reading
+
+
+def _weights(files: Files) -> str:
+    """Weights by the name that every script of Trainer has for them; or empty."""
+    name = settings_of_files(files).get("model_name_or_path")
+    return name if isinstance(name, str) else ""
 
 
 def _target_named(name: str) -> Target:

@@ -17,6 +17,7 @@ from planner.launch.brief import Reading
 from planner.launch.importing.fleet import UserOverrides, cluster_of, fleet_told
 from planner.launch.sizes import refuse_other_model
 from planner.launch.unknown import refuse_unknown
+from planner.models import Architecture
 from planner.specs.layouts.axes import MESH
 from planner.specs.reading.read import assigned
 
@@ -67,6 +68,7 @@ def import_spec(
     if told.model:
         its = model_named(told.model).architecture
         refuse_other_model(reading.sizes, its, told.model)
+        _refuse_other_weights(reading.named, its, told.model)
     fields = _fields(reading, told)
     if any(name.startswith("training.global_batch") for name in assignments):
         reading = replace(reading, shares_batch="")
@@ -80,6 +82,22 @@ def import_spec(
     _refuse_strange(fields)
     assigned(fields, assignments, Path(), reading.target, SHIPPED)
     return fields
+
+
+def _refuse_other_weights(named: str, model: Architecture, given: str) -> None:
+    """Refuse a model whose layers are not those of the weights that the files name."""
+    known = known_model(named) if named else None
+    its, other = (
+        replace(each, name="", source="", max_position=None)
+        for each in (model, known.architecture if known else model)
+    )
+    if its != other:
+        raise BadInputError(
+            f"is another model than {named}, whose weights the files name",
+            field="--model",
+            value=given,
+            allowed=f"{named}, or no --model",
+        )
 
 
 def _given_model(reading: Reading, told: UserOverrides) -> object:

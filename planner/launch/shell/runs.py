@@ -10,7 +10,7 @@ from planner.launch.shell.bash.execute import run
 from planner.launch.shell.bash.parse import first_error, tree_of
 from planner.launch.shell.bash.programs import run_out
 from planner.launch.shell.bash.state import Choices, Command, Doubt, Record, Shell
-from planner.launch.shell.launchers import NONE, certainty, is_alone
+from planner.launch.shell.launchers import NONE, TRAINING, certainty, is_alone
 from planner.launch.shell.seen import (
     VISIBLE,
     by_default,
@@ -156,6 +156,8 @@ def alternatives(
     every = [certainty(c) for world in roots for c in world.record.commands]
     least = max(every, default=NONE)
     if least == NONE:
+        for world in roots:
+            _refuse_idle(world.record.commands)
         found = [its for world in roots for its in _listed(world, files)]
     else:
         found = [
@@ -165,6 +167,19 @@ def alternatives(
         ]
     distinct = {(its.launch.words, tuple(its.files.items())): its for its in found}
     return list(distinct.values())
+
+
+def _refuse_idle(commands: Sequence[Command]) -> None:
+    """Refuse a script in which a trainer's program does all but train."""
+    for command in commands:
+        name = command.words[0].rpartition("/")[2]
+        if name in TRAINING:
+            raise BadInputError(
+                "trains nothing",
+                file=f"{command.file}:{command.line}",
+                field=" ".join(map(plain, command.words[:2])),
+                allowed=" or ".join(f"{name} {its}" for its in sorted(TRAINING[name])),
+            )
 
 
 def _scripts(files: Mapping[str, str]) -> list[str]:

@@ -5,6 +5,7 @@ import pytest
 from planner.errors import BadInputError
 from planner.launch.importing import read_texts
 from planner.launch.importing.fleet import UserOverrides, cluster_of, fleet_told
+from planner.launch.importing.spec import import_spec
 
 WORDS = (
     "--model_name_or_path Qwen/Qwen2.5-7B-Instruct --per_device_train_batch_size 2 "
@@ -74,3 +75,45 @@ def test_ranks_of_ray_are_its_workers(words: str, told: list[str]) -> None:
     files = {"go.sh": f"USE_RAY=1 {FACTORY}{more}\n"}
     found = read_texts(files, None, "the files")
     assert [each.name for each in found.unknown] == told
+
+
+STARTS = [
+    "torchrun --nproc_per_node 8 train.py",
+    "accelerate launch --num_processes 8 train.py",
+    "accelerate launch --multi_gpu train.py",
+    "accelerate launch --num_processes 8 --use_fsdp train.py",
+    "trl sft",
+]
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_weights_that_the_command_names_are_the_model(start: str) -> None:
+    found = read_texts({"go.sh": f"{start} {WORDS}\n"}, None, "the files")
+    assert found.unknown == ()
+    model = import_spec(found, UserOverrides(on="8xh100"), ())["model"]
+    assert isinstance(model, dict)
+    assert model["name"] == "Qwen/Qwen2.5-7B-Instruct"
+    same = UserOverrides(on="8xh100", model="qwen2.5-7b")
+    assert import_spec(found, same, ())["model"] == "qwen2.5-7b"
+    other = UserOverrides(on="8xh100", model="llama-3.1-8b")
+    with pytest.raises(BadInputError, match="another model than Qwen"):
+        import_spec(found, other, ())
+
+
+@pytest.mark.parametrize(
+    ("command", "text", "says"),
+    [
+        ("llamafactory-cli export a.yml", "stage: sft\ncutoff_len: 9\n", "trains noth"),
+        ("axolotl preprocess a.yml", AXOLOTL, "trains nothing"),
+        (
+            "tune run full_finetune_distributed --config a.yml",
+            TUNE.replace("llama3_1_8b", "lora_llama3_1_8b"),
+            "has adapters",
+        ),
+    ],
+)
+def test_what_the_program_would_not_train_is_refused(
+    command: str, text: str, says: str
+) -> None:
+    with pytest.raises(BadInputError, match=says):
+        read_texts({"go.sh": f"{command}\n", "a.yml": text}, None, "the files")

@@ -213,6 +213,11 @@ STARTERS = frozenset(
     }
 )
 """Options of torchrun and of the launchers of DeepSpeed and accelerate. [text]"""
+SWITCHES = frozenset(
+    {"module", "multi_gpu", "no_local_rank", "no_python", "no_ssh", "same_network"}
+    | {"standalone", "use_cpu", "use_deepspeed", "use_fsdp", "use_megatron_lm"}
+)
+"""Options of launchers without a value: the word behind one is the program. [text]"""
 FILES = frozenset({"accelerate_config", "config_file"})
 """Options that name a file of accelerate's. [text]"""
 RANKS = frozenset(

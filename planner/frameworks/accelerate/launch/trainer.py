@@ -15,6 +15,7 @@ from planner.frameworks.accelerate.launch.known import (
     RANKS,
     READ,
     STARTERS,
+    SWITCHES,
     UNPRICED,
     earlier,
     trainer_arguments,
@@ -96,7 +97,9 @@ def _pairs(
             values.append(word)
             continue
         if option:
-            yield option, " ".join(values[:1] if option in single else values)
+            kept = values[:1] if option in single else values
+            takes = option not in SWITCHES or kept in (["true"], ["false"])
+            yield option, " ".join(kept) if takes else ""
         option, equals, inside = word.removeprefix("--").partition("=")
         option, values = option.replace("-", "_"), [inside] if equals else []
 

@@ -89,6 +89,7 @@ def read(files: Mapping[str, str]) -> Reading:
     own = changed(own, {_spelled(own, name, value): value for name, value in said})
     its = _Files(own, name, _recipe_of(files), others.model)
     refuse_contradictions(own, name)
+    _refuse_adapters(its)
     layout = _layout(its)
     return Reading(
         target="torchtune",
@@ -140,6 +141,19 @@ def _builder(given: Mapping[str, Any]) -> str:
 
 def _says_recipe(its: _Files) -> bool:
     return bool(its.recipe) or any(name in its.given for name in OF_SHARDS)
+
+
+def _refuse_adapters(its: _Files) -> None:
+    """Refuse adapters of a model whose recipe trains all its weights."""
+    component = str(block(its.given, "model").get("_component_"))
+    if "lora_" in component.rpartition(".")[2] and its.recipe.startswith("full_"):
+        raise BadInputError(
+            f"has adapters, and {its.recipe} trains every weight",
+            file=its.name,
+            field="model._component_",
+            value=component,
+            allowed=f"{its.recipe.replace('full_', 'lora_', 1)}, or a model without",
+        )
 
 
 def _layout(its: _Files) -> dict[str, Any]:
