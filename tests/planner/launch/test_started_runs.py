@@ -117,3 +117,13 @@ def test_what_the_program_would_not_train_is_refused(
 ) -> None:
     with pytest.raises(BadInputError, match=says):
         read_texts({"go.sh": f"{command}\n", "a.yml": text}, None, "the files")
+
+
+@pytest.mark.parametrize("start", [*STARTS[:3], "deepspeed --num_gpus 8 my/sft.py"])
+def test_options_of_trls_model_mark_a_script_as_trls(start: str) -> None:
+    lora = f"{WORDS} --use_peft --lora_r 16 --dtype bfloat16"
+    found = read_texts({"go.sh": f"{start} {lora}\n"}, None, "the files")
+    same = read_texts({"go.sh": f"trl sft {lora}\n"}, None, "the files")
+    assert (found.target, found.unknown) == ("trl", ())
+    assert found.training["lora"] == same.training["lora"]
+    assert found.layout["recompute"] == same.layout["recompute"]

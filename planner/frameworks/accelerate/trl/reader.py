@@ -59,6 +59,10 @@ MARKS = frozenset(
 """Arguments that mark TRL's YAML, which has at least one. [text]"""
 PROGRAM = re.compile(r"(.*/)?trl|(.*/)?trl/scripts/\w+\.py|trl\.scripts\.\w+")
 """TRL's own program, and its scripts. [text]"""
+SCRIPT = re.compile(r".*\.py")
+"""Scripts that are TRL's where their options are of TRL's ModelConfig alone. [text]"""
+OF_WEIGHTS = frozenset({"lora_r", "lora_target_modules", "use_peft"})
+"""Options of ModelConfig that mark a script as TRL's. [text]"""
 ALONE = ("trl", "sft")
 """Command of a YAML without one; its words start no other method. [text]"""
 OTHERS = frozenset({"base_model", "finetuning_type", "micro_batch_size"})
@@ -149,7 +153,12 @@ def _given(given: Mapping[str, Any], file: str) -> dict[str, Any]:
 
 def _command(files: Mapping[str, str]) -> Started:
     """The command of TRL's that starts the run, if one does."""
-    return started(files, PROGRAM, READ | OF_TRAINER)
+    own = started(files, PROGRAM, READ | OF_TRAINER)
+    script = own if own.found else started(files, SCRIPT, ())
+    marked = OF_WEIGHTS & script.given.keys() and not OTHERS & script.given.keys()
+    return (
+        started(files, SCRIPT, READ | OF_TRAINER) if marked and not own.found else own
+    )
 
 
 def _own(files: Mapping[str, str], command: Started) -> str | None:
