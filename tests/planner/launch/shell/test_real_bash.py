@@ -72,6 +72,8 @@ def test_rare_constructs_are_read_as_bash_reads_them_or_refused(
             continue
         if any("$" in word for words in found for word in words):
             continue  # An unknown value, which is asked for.
+        if not found:
+            continue  # No launch is seen: an import has nothing to price.
         runs = by_bash(script, tmp_path)
         assert found == runs or (len(found) > 1 and runs[0] in found), script
         read_ones += 1
