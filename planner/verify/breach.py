@@ -32,5 +32,5 @@ class Breach:
 
 
 Broken = Iterator[tuple[str, ...]]
-"""What rules yield: the field of a layout, the sentence, and allowed values if any."""
+"""Results of rules: the field of a layout, the sentence, and allowed values if any."""
 Breaches = Iterator[Breach]

@@ -83,7 +83,7 @@ def test_axolotl(run_in: Run) -> None:
 
 
 def test_torchtune(run_in: Run) -> None:
-    """What a recipe reads of its file, and what the files that it ships with say."""
+    """Settings that a recipe reads of its file, and those of its shipped files."""
     code = (
         "import json, re, sys, torchtune; from pathlib import Path\n"
         "top = Path(torchtune.__file__).parents[1] / 'recipes'; names = {}\n"

@@ -1,4 +1,4 @@
-"""What trainers refuse is refused, and what no price holds is told."""
+"""Settings that trainers refuse are refused, and those without a price are told."""
 
 from typing import Any
 

@@ -20,7 +20,7 @@ Fields = Mapping[str, Any]
 MARKS = ("encoder_seq_length", "megatron_amp_O2")
 """Fields of a model that NeMo 1 alone has. [text]"""
 ALWAYS = ("--no-create-attention-mask-in-dataloader",)
-"""What NeMo 1 does without a field: one mask serves all samples. [text]"""
+"""Options of what NeMo 1 does without a field: one mask serves all samples. [text]"""
 NESTED = frozenset({"data", "optim"})
 """Blocks of a model whose fields are read one by one. [text]"""
 GRANULARITY = "model.activations_checkpoint_granularity"

@@ -119,13 +119,13 @@ def _negated(shell: Shell, node: Node) -> None:
 def _pipeline(shell: Shell, node: Node) -> None:
     """Run the parts of a pipeline in shells of their own; the last one gives status."""
     stages = [child for child in node.named_children if child.type not in _SKIPPED]
-    lines, ended = shell.lines, list[Shell]()
+    lines, script, ended = shell.lines, shell.script, list[Shell]()
     for stage in stages[:-1]:
         out = list[str]()
-        ended.append(_apart(shell, stage, out=out, lines=lines))
-        text = "".join(out)
-        lines = text.splitlines() if known(text) else None
-    ended.append(_apart(shell, stages[-1], lines=lines))
+        ended.append(_apart(shell, stage, out=out, lines=lines, script=script))
+        script = "".join(out)
+        lines = script.splitlines() if known(script) else None
+    ended.append(_apart(shell, stages[-1], lines=lines, script=script))
     piped = ended if "pipefail" in shell.options else ended[-1:]
     last = next((its for its in reversed(piped) if its.status != 0), ended[-1])
     shell.status, shell.doubt = last.status, last.doubt

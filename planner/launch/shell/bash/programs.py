@@ -233,9 +233,10 @@ def _shell(
         inner.zero, inner.words = (rest[1:2] or [words[0]])[0], rest[2:]
         _finish(inner, rest[0], shell, node)
         return
-    if not rest and shell.lines is not None:
-        lines, inner.lines = "\n".join(shell.lines), None
-        _finish(inner, lines, shell, node)
+    if not rest and (shell.lines is not None or shell.script):
+        script = shell.script if shell.lines is None else "\n".join(shell.lines)
+        inner.lines, inner.script = None, ""
+        _finish(inner, script, shell, node)
         return
     name = _base(rest[0]) if rest else ""
     if name in shell.record.files:

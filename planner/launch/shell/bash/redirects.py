@@ -1,6 +1,7 @@
 """Redirections: what a command reads, and the files that here-documents make."""
 
 import re
+from itertools import pairwise
 
 from tree_sitter import Node
 
@@ -30,6 +31,21 @@ def redirected(shell: Shell, node: Node) -> None:
         written, shell.out, shell.lines = shell.out, out, before
     if target:
         _write(shell, target, "".join(written or []), more=more)
+    for each in every:
+        _go_on(each, shell)
+
+
+def _go_on(redirect: Node, shell: Shell) -> None:
+    """Run what stands behind a here-document's mark: `cat <<E && COMMAND`."""
+    for before, child in pairwise(redirect.children):
+        if child.type == "pipeline":
+            shell.refuse(
+                text_of(child),
+                "takes a here-document through a pipe, which is not followed",
+                "the text in a file, or COMMAND <<MARK",
+            )
+        if before.type in ("&&", "||") and shell.holds() == (before.type == "&&"):
+            shell.run(shell, child)
 
 
 def _redirects(node: Node) -> list[Node]:

@@ -131,6 +131,8 @@ class Shell:
         doubt: Condition that settles an unknown status. [-]
         out: What the standard output is kept in; None where nobody reads it. [text]
         lines: Lines of the standard input; None where they are unknown. [text]
+        script: Text of a pipe, with the marks of its unknown values, as another bash
+            reads it. [text]
         line: Line that is run. [1]
         start: Line of the file that the text of the shell begins on. [1]
         testing: Conditions around the statement, in which a failure ends nothing. [1]
@@ -157,6 +159,7 @@ class Shell:
     doubt: Doubt | None = None
     out: list[str] | None = None
     lines: list[str] | None = None
+    script: str = ""
     line: int = 1
     start: int = 0
     testing: int = 0

@@ -1,4 +1,4 @@
-"""What axolotl itself refuses is refused, and what it drops is told."""
+"""Settings that axolotl itself refuses are refused, and those it drops are told."""
 
 from typing import Any
 

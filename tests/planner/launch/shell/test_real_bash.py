@@ -72,8 +72,6 @@ def test_rare_constructs_are_read_as_bash_reads_them_or_refused(
             continue
         if any("$" in word for words in found for word in words):
             continue  # An unknown value, which is asked for.
-        if not found:
-            continue  # No launch is seen: an import has nothing to price.
         runs = by_bash(script, tmp_path)
         assert found == runs or (len(found) > 1 and runs[0] in found), script
         read_ones += 1
@@ -148,3 +146,20 @@ def test_megatrons_own_example_is_read_as_bf16() -> None:
     reading = read_texts({"run.sh": script}, "megatron", "run.sh")
     assert reading.training["precision"] == "bf16"
     assert reading.gpus == 8
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("TP=$A\necho torchrun --tp $TP | bash\n", "${A}"),
+        ("echo torchrun --tp $A | cat | sh -s\n", "${A}"),
+        ("cat > a.yaml <<E && torchrun --tp 2\nx: 1\nE\n", "2"),
+    ],
+)
+def test_a_launch_behind_a_pipe_or_a_mark_is_seen(script: str, words: str) -> None:
+    assert read(script) == [["", "--tp", words]]
+
+
+def test_a_here_document_through_a_pipe_is_refused() -> None:
+    with pytest.raises(BadInputError, match="through a pipe, which is not followed"):
+        read("cat <<E | bash\ntorchrun --tp 2\nE\n")

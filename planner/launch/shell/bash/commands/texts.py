@@ -148,6 +148,8 @@ def cat(shell: Shell, words: Words, node: Node) -> None:
     texts = [shell.record.files.get(name) for name in names]
     if not names and shell.lines is not None:
         texts = ["\n".join(shell.lines) + "\n"]
+    elif not names and shell.script:
+        texts = [shell.script]
     text = "".join(text for text in texts if text is not None)
     if None in texts or not texts:
         _unknown(shell, words, node)
