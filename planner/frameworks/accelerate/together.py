@@ -4,14 +4,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from planner.errors import BadInputError
-
-OFF = ("none", "false", "0", "")
-"""Words of a setting that is off, in lower case. [text]"""
+from planner.frameworks.accelerate.switches import NO
 
 
 def on(given: Mapping[str, Any], name: str) -> bool:
     """Tell if a setting is given, and not off. [-]."""
-    return str(given.get(name)).lower() not in OFF
+    return str(given.get(name)).lower() not in NO
 
 
 def refuse_together(

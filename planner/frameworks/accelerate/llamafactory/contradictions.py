@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from planner.frameworks.accelerate.switches import true
 from planner.frameworks.accelerate.together import on, refuse_together, wrong
 
 APART = (
@@ -41,8 +42,8 @@ def refuse_contradictions(given: Mapping[str, Any], stage: int, file: str) -> No
         LLaMA-Factory 0.9.5 src/llamafactory/hparams/parser.py, finetuning_args.py and
         train/tuner.py.
     """
-    says = given.get("do_train") is not None or on(given, "do_predict")
-    if says and not on(given, "do_train"):
+    says = given.get("do_train") is not None or true(given, "do_predict")
+    if says and not true(given, "do_train"):
         raise wrong(given, "do_train", "trains nothing", "true", file)
     refuse_together(given, APART, file)
     kind = given["finetuning_type"]

@@ -108,6 +108,11 @@ def _chunks(its: Given) -> int:
     return int(its.get(CHUNKS) or 1)
 
 
+def _alone(name: str) -> Callable[[Given], bool]:
+    """Tell if an argument cuts virtual stages of a single pipeline rank."""
+    return lambda its: bool(its.get(name)) and _chunks(its) > 1 and _pp(its) == 1
+
+
 def _cut(its: Given) -> bool:
     """Tell if the stages of a written layout are no multiple of the ranks."""
     text = its.get(TEXT)
@@ -213,10 +218,9 @@ RULES: tuple[Rule, ...] = (
     ("num_layers", _unequal_middle, "layers that the middle stages share evenly"),
     (EACH, _indivisible(EACH), "a divisor of the layers of a pipeline rank"),
     (CHUNKS, _indivisible(CHUNKS), "a divisor of the layers of a pipeline rank"),
-    (
-        "pipeline_model_parallel_size",
-        lambda its: _chunks(its) > 1 and _pp(its) == 1,
-        "2 or more with virtual stages",
+    *(
+        (name, _alone(name), "--pipeline-model-parallel-size of 2 or more")
+        for name in (EACH, CHUNKS)
     ),
     (
         "overlap_param_gather",

@@ -157,7 +157,7 @@ def test_what_is_not_priced_is_refused_by_its_option(
         (f"{PIPED} --num-layers 33", "--num-layers"),
         (f"{PIPED} {EACH} 3", EACH),
         (f"{PIPED} {CHUNKS} 3", CHUNKS),
-        (f"{EACH} 4", "--pipeline-model-parallel-size"),
+        (f"{EACH} 4", EACH),
         ("--overlap-param-gather --overlap-grad-reduce", "--overlap-param-gather"),
         (
             "--overlap-param-gather --use-distributed-optimizer",
