@@ -347,7 +347,7 @@ def _written(
     }
     head = [f"#SBATCH {options[k]}={n}\n" for k, n in around.items() if k in options]
     before = [f"{n}={shlex.quote(v)}" for n, v in environment.items()]
-    words = [_quoted(word) for word in command.words]
+    words = ["srun"] * bool(command.tasks) + [_quoted(word) for word in command.words]
     return "".join(["#!/bin/bash\n", *head]) + " ".join([*before, *words]) + "\n"
 
 

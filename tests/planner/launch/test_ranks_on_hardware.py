@@ -111,3 +111,9 @@ def test_one_task_is_no_count_of_ranks(head: str) -> None:
     files = {"run.sh": f"#!/bin/bash\n{lines}llamafactory-cli train {PROGRAM}\n"}
     reading = read_texts(files, "accelerate", "run.sh")
     assert reading.gpus in (8, None)
+
+
+def test_tasks_of_a_scheduler_are_ranks_with_no_word_but_the_head() -> None:
+    files = files_of("slurm", None, 8)
+    reading = read_texts(files, "accelerate", "run.sh")
+    assert (reading.gpus, reading.nodes, reading.shares_gpus) == (8, 1, False)
