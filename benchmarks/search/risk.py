@@ -12,13 +12,13 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from planner.api.tune.flow import BUDGET
 from planner.cost.workload import Workload
 from planner.economics.phases import phases_of
 from planner.frameworks.sanity import compared
 from planner.hardware.reading.files import SHIPPED
 from planner.job.loading import load
 from planner.planning.optimize import optimize
+from planner.questions.tune.flow import BUDGET
 from planner.specs.answer.result import Result
 from planner.tuning.belief import Predicted
 from planner.tuning.choice import decide

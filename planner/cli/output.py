@@ -9,9 +9,9 @@ from pathlib import Path
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from planner.api.flow.files import write_whole
 from planner.errors import BadInputError
 from planner.hardware.reading.documents import CIRCLE, absence, is_folder, is_there
+from planner.questions.outputs.files import write_whole
 from planner.specs.reading.escape import shown
 
 MOST_NAME = 200

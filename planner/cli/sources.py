@@ -13,8 +13,6 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from planner.api.flow.files import write_whole
-from planner.api.flow.overlay import catalog_with
 from planner.cli.options import Assignments, Calibration, Hardware
 from planner.errors import BadInputError
 from planner.hardware.reading.documents import is_there
@@ -23,6 +21,8 @@ from planner.job.loading import Job, as_read
 from planner.job.one_line import ORIGIN, OneLine, job_of
 from planner.job.resolve import about, planned_as
 from planner.models import preset_names
+from planner.questions.inputs.overlay import catalog_with
+from planner.questions.outputs.files import write_whole
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.reading.escape import yaml_text

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from planner.api.flow.limits import memory_bytes
 from planner.errors import TimeLimitError
+from planner.questions.inputs.limits import memory_bytes
 from planner.search.stop import Stop, process_age, under
 
 MemoryLimit = Annotated[

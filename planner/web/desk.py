@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from fastapi import Request
 
-from planner.api.flow.limits import MEMORY
+from planner.questions.inputs.limits import MEMORY
 from planner.web.fields import Form
 from planner.web.question import Answered, Fields, Question, Refused, Told
 from planner.web.store import Store

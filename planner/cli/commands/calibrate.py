@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-from planner.api.flow.calibrate import fitted
-from planner.api.flow.files import write_whole
-from planner.api.flow.overlay import catalog_with
 from planner.cli.guard import guarded
 from planner.cli.options import Calibration, Hardware, TimeLimit
 from planner.cli.output import show
 from planner.cli.stopping import this_run
 from planner.job.calibration_file import read_calibration
+from planner.questions.flow.calibrate import fitted
+from planner.questions.inputs.overlay import catalog_with
+from planner.questions.outputs.files import write_whole
 from planner.report.calibration import calibration_report
 
 Rows = Annotated[

@@ -6,13 +6,13 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from planner.api.flow.overlay import catalog_with
 from planner.cli.guard import guarded
 from planner.cli.options import TO_PRICE, Hardware, JsonTo, TimeLimit
 from planner.cli.output import deliver
 from planner.cli.stopping import this_run
 from planner.errors import BadInputError
 from planner.hardware.reading.files import SHIPPED, Catalog
+from planner.questions.inputs.overlay import catalog_with
 from planner.report.catalog import (
     KINDS,
     catalog_data,

@@ -5,9 +5,6 @@ from typing import Annotated
 
 import typer
 
-from planner.api.flow.compare import compared, refuse_lost, runner
-from planner.api.flow.limits import MEMORY
-from planner.api.flow.overlay import catalog_with
 from planner.cli.guard import guarded
 from planner.cli.lines import (
     GlobalBatch,
@@ -30,6 +27,9 @@ from planner.cli.stopping import MemoryLimit
 from planner.comparison.answer import Comparison
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.job.calibration_file import read_calibration
+from planner.questions.flow.compare import compared, refuse_lost, runner
+from planner.questions.inputs.limits import MEMORY
+from planner.questions.inputs.overlay import catalog_with
 from planner.report.comparison import comparison_report
 
 Specs = Annotated[

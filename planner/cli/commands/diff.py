@@ -5,9 +5,6 @@ from typing import Annotated
 
 import typer
 
-from planner.api.flow.diff import holds_plan, planned_side, read_side
-from planner.api.flow.limits import MEMORY
-from planner.api.flow.overlay import catalog_with
 from planner.cli.guard import guarded
 from planner.cli.options import Calibration, Hardware, JsonTo, TimeLimit
 from planner.cli.output import check_writable, deliver
@@ -18,6 +15,9 @@ from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import read_calibration
 from planner.job.loading import load
 from planner.planning.difference import Compared, difference_of
+from planner.questions.flow.diff import holds_plan, planned_side, read_side
+from planner.questions.inputs.limits import MEMORY
+from planner.questions.inputs.overlay import catalog_with
 from planner.report.answers.difference import difference_page, difference_screen
 from planner.search.stop import Stop
 

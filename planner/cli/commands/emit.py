@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from planner.api.flow.overlay import catalog_with
 from planner.cli.guard import guarded
 from planner.cli.options import TO_PRICE, Calibration, Hardware, TimeLimit
 from planner.cli.output import show
@@ -14,6 +13,7 @@ from planner.cli.stopping import this_run
 from planner.job.calibration_file import read_calibration
 from planner.launch import check_folder, priced, read_plan, write_folder
 from planner.launch import emit as launch_files
+from planner.questions.inputs.overlay import catalog_with
 
 PlanPath = Annotated[
     Path,

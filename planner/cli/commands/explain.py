@@ -4,8 +4,6 @@ from typing import Annotated
 
 import typer
 
-from planner.api.flow.explain import reasoned
-from planner.api.flow.limits import MEMORY
 from planner.cli.guard import guarded
 from planner.cli.options import JsonTo, Robust
 from planner.cli.output import check_writable, deliver
@@ -15,6 +13,8 @@ from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.stopping import MemoryLimit, this_run
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.explanation import as_error
+from planner.questions.flow.explain import reasoned
+from planner.questions.inputs.limits import MEMORY
 from planner.report import heading
 from planner.report.explain import explanation_report
 from planner.specs.answer.explanation import Explained

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from planner.api.flow.files import write_whole
 from planner.cli.guard import guarded
 from planner.cli.options import TO_PRICE, Assignments, TimeLimit
 from planner.cli.output import show
@@ -21,6 +20,7 @@ from planner.launch.importing import (
     settled,
     spec_text,
 )
+from planner.questions.outputs.files import write_whole
 
 Files = Annotated[
     list[Path],

@@ -5,13 +5,13 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from planner.api.flow.memory import Serving, Training, held
 from planner.cli.guard import guarded
 from planner.cli.options import TO_PRICE, JsonTo, TimeLimit
 from planner.cli.output import check_writable, deliver
 from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.stopping import this_run
 from planner.cli.verdicts import Failing, fail_over, failing_risk
+from planner.questions.flow.memory import Serving, Training, held
 from planner.report.memory import inference_memory_report, training_memory_report
 
 LayoutText = Annotated[

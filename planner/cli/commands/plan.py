@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import RenderableType
 
-from planner.api.flow.limits import MEMORY
-from planner.api.flow.plan import Planned, phases_to_plan, planned
 from planner.cli.guard import guarded
 from planner.cli.options import JsonTo, Robust, TimeLimit
 from planner.cli.output import check_new, check_writable, deliver
@@ -41,6 +39,8 @@ from planner.cost.workload import Workload
 from planner.economics.phases import Phase
 from planner.errors import InfeasibleError, TimeLimitError, UnsupportedPlanError
 from planner.job.loading import Job
+from planner.questions.flow.plan import Planned, phases_to_plan, planned
+from planner.questions.inputs.limits import MEMORY
 from planner.report import (
     heading,
     infeasible_report,

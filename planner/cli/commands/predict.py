@@ -7,7 +7,6 @@ import typer
 from pydantic import BaseModel
 from rich.console import RenderableType
 
-from planner.api.flow.predict import Priced, cautions, priced
 from planner.cli.guard import guarded
 from planner.cli.options import TO_PRICE, JsonTo, TimeLimit
 from planner.cli.output import check_writable, deliver
@@ -31,6 +30,7 @@ from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.stopping import this_run
 from planner.cli.verdicts import Failing, fail_over, failing_risk
 from planner.errors import BadInputError
+from planner.questions.flow.predict import Priced, cautions, priced
 from planner.report import heading, phases_report, prediction_report, quiet_report
 from planner.report.answers.why import why_report
 from planner.report.screen import PhaseAnswer, screen

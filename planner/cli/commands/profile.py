@@ -8,8 +8,6 @@ from typing import Annotated
 
 import typer
 
-from planner.api.flow.files import write_whole
-from planner.api.flow.overlay import catalog_with
 from planner.cli.guard import guarded
 from planner.cli.options import Hardware, TimeLimit
 from planner.cli.stopping import this_run
@@ -31,6 +29,8 @@ from planner.hardware.reading.files import Catalog
 from planner.hardware.reading.yaml_text import parse_yaml
 from planner.hardware.specs import Dtype
 from planner.job.calibration_file import parse_calibration
+from planner.questions.inputs.overlay import catalog_with
+from planner.questions.outputs.files import write_whole
 
 EACH = 0.2
 """About how long one kernel is repeated. [s]"""

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from planner.api.flow.limits import MEMORY, memory_bytes
 from planner.cli.guard import guarded
 from planner.cli.stopping import MemoryLimit, SignalError
 from planner.errors import BadInputError, install
+from planner.questions.inputs.limits import MEMORY, memory_bytes
 
 Host = Annotated[
     str,

@@ -4,9 +4,6 @@ from typing import Annotated
 
 import typer
 
-from planner.api.flow.compare import refuse_lost, runner
-from planner.api.flow.limits import MEMORY
-from planner.api.flow.sweep import fields_over, swept
 from planner.cli.guard import guarded
 from planner.cli.options import JsonTo, Robust
 from planner.cli.output import check_writable, deliver
@@ -17,6 +14,9 @@ from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.spread import FallBack, Resume, Scheduler
 from planner.cli.stopping import MemoryLimit
 from planner.errors import InfeasibleError, TimeLimitError
+from planner.questions.flow.compare import refuse_lost, runner
+from planner.questions.flow.sweep import fields_over, swept
+from planner.questions.inputs.limits import MEMORY
 from planner.report.sweep import sweep_report
 from planner.specs.answer.sweep import SweepAnswer
 

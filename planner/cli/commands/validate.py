@@ -7,14 +7,6 @@ from typing import Annotated
 
 import typer
 
-from planner.api.flow.files import write_whole
-from planner.api.flow.overlay import catalog_with
-from planner.api.flow.validate import (
-    SEARCH_TIME,
-    beside_log,
-    plan_beside_log,
-    validated,
-)
 from planner.cli.guard import guarded
 from planner.cli.options import (
     Assignments,
@@ -34,6 +26,14 @@ from planner.job.calibration_file import read_calibration
 from planner.job.loading import Job, load
 from planner.launch import PlanFile, read_plan
 from planner.launch.emit import PLAN
+from planner.questions.flow.validate import (
+    SEARCH_TIME,
+    beside_log,
+    plan_beside_log,
+    validated,
+)
+from planner.questions.inputs.overlay import catalog_with
+from planner.questions.outputs.files import write_whole
 from planner.report.pages.validation import validation_page
 from planner.report.validation import validation_report
 

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from planner.api.compare import compare
 from planner.errors import BadInputError
+from planner.questions.compare import compare
 from planner.report.pages import comparison_page
 from planner.specs.reading.escape import yaml_text
 from planner.web.answers.line import Line, line_of

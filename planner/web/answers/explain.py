@@ -3,9 +3,9 @@
 import time
 from collections.abc import Iterator
 
-from planner.api.flow.explain import reasoned
-from planner.api.flow.limits import memory_bytes
 from planner.explanation.neighbours import KEPT
+from planner.questions.flow.explain import reasoned
+from planner.questions.inputs.limits import memory_bytes
 from planner.search.stop import Stop, under
 from planner.specs.answer.explanation import Explained
 from planner.specs.layouts.layout import Layout

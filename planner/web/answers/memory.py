@@ -1,7 +1,7 @@
 """Answer of the page of memory."""
 
-from planner.api.flow.memory import Training, held
 from planner.errors import BadInputError
+from planner.questions.flow.memory import Training, held
 from planner.report.pages.memory import training_page
 from planner.web.answers.line import line_of
 from planner.web.question import Answered, Question

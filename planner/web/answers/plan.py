@@ -5,12 +5,12 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
-from planner.api.flow.limits import memory_bytes
-from planner.api.flow.plan import Planned, phases_to_plan, planned
-from planner.api.plan import plan
 from planner.errors import BadInputError, UnsupportedPlanError
 from planner.launch.brief import LaunchFile
 from planner.planning.optimize import Progress
+from planner.questions.flow.plan import Planned, phases_to_plan, planned
+from planner.questions.inputs.limits import memory_bytes
+from planner.questions.plan import plan
 from planner.report.charts.search import SearchState
 from planner.report.heading import heading
 from planner.report.pages.blocks import Page

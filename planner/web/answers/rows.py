@@ -5,13 +5,13 @@ from typing import Any
 
 import yaml
 
-from planner.api.flow.calibrate import fitted
-from planner.api.flow.validate import beside_log, validated
 from planner.errors import BadInputError, PlannerError
 from planner.evidence.accuracy.validation import Validation
 from planner.evidence.rows.logs import read_log
 from planner.hardware.reading.files import SHIPPED
 from planner.hardware.reading.yaml_text import parse_yaml
+from planner.questions.flow.calibrate import fitted
+from planner.questions.flow.validate import beside_log, validated
 from planner.report.pages.validation import summary_page
 from planner.web.answers.line import line_of
 from planner.web.answers.plan import Tell

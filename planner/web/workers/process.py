@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from threading import Thread
 
-from planner.api.flow.limits import memory_bytes
+from planner.questions.inputs.limits import memory_bytes
 from planner.web.question import Question, Refused
 from planner.web.workers.work import answer
 

@@ -3,12 +3,12 @@
 The process that workers are forked from imports this module.
 """
 
-from planner.api.flow import explain as _explain
-from planner.api.flow.plan import phases_to_plan, planned
-from planner.api.given import looked_up
 from planner.hardware.reading.files import SHIPPED
 from planner.job.one_line import job_of
 from planner.models import preset_hub_ids, preset_names
+from planner.questions.flow import explain as _explain
+from planner.questions.flow.plan import phases_to_plan, planned
+from planner.questions.inputs.given import looked_up
 from planner.report import pages as _pages
 from planner.search.stop import Stop
 from planner.web.workers import work as _work

@@ -26,7 +26,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, result: Result) -> dict[str, Any]:
         options.update(given)
         return result
 
-    monkeypatch.setattr("planner.api.flow.plan.optimize_for", optimize)
+    monkeypatch.setattr("planner.questions.flow.plan.optimize_for", optimize)
     return options
 
 

@@ -12,14 +12,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from planner.api.flow.files import write_whole
-from planner.api.flow.limits import memory_bytes
 from planner.cli import app
 from planner.cli import output as cli_output
 from planner.cli import stopping as cli_stopping
 from planner.cli.guard import guarded
 from planner.cli.stopping import Run, SignalError, running, this_run
 from planner.errors import BadInputError, TimeLimitError
+from planner.questions.inputs.limits import memory_bytes
+from planner.questions.outputs.files import write_whole
 from planner.search.stop import INTERRUPTED
 
 SMALL = "tiny-llama-2-a6000"
@@ -185,7 +185,7 @@ def test_what_cannot_be_written_is_refused_before_the_search(
 ) -> None:
     file = tmp_path / "file"
     file.write_text("here first")
-    monkeypatch.setattr("planner.api.flow.plan.optimize_for", pytest.fail)
+    monkeypatch.setattr("planner.questions.flow.plan.optimize_for", pytest.fail)
     given = [word.format(file=file, folder=tmp_path) for word in words]
     done = CliRunner().invoke(app, ["plan", SMALL, *given])
     assert done.exit_code == 2

@@ -39,7 +39,9 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Validation:
             )
         ]
     )
-    monkeypatch.setattr("planner.api.flow.validate.validate", lambda *_, **__: made)
+    monkeypatch.setattr(
+        "planner.questions.flow.validate.validate", lambda *_, **__: made
+    )
     return made
 
 

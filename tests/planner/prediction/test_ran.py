@@ -11,13 +11,13 @@ from tiers import some
 from typer.testing import CliRunner
 
 import planner
-from planner.api.given import looked_up
 from planner.cli import app
 from planner.errors import BadInputError
 from planner.frameworks.fitted import intervals, uncertainty
 from planner.hardware.reading.files import SHIPPED
 from planner.job.variants import with_settings
 from planner.prediction.ran import with_ran
+from planner.questions.inputs.given import looked_up
 from planner.specs.answer.uncertainty import Uncertainty
 
 JOBS = {

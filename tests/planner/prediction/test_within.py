@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import planner
-from planner.api.given import job_given
 from planner.cli import app
 from planner.errors import BadInputError
 from planner.hardware.reading.files import SHIPPED
 from planner.job.variants import runnable, variants
+from planner.questions.inputs.given import job_given
 from planner.search.emptiness import has_legal
 from planner.specs.layouts.context import FAMILIES
 

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from strategies import small_job
 from tiny_models import FAMILIES, models
 
-from planner.api.flow.predict import priced
 from planner.errors import BadInputError
 from planner.estimate.pricing import Priced, price
 from planner.hardware.reading.files import SHIPPED
 from planner.job.loading import load
 from planner.models.architecture import Architecture
 from planner.prediction.predict import predict
+from planner.questions.flow.predict import priced
 from planner.specs.answer.estimate import Estimate
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import SearchSpec

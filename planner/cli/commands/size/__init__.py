@@ -6,9 +6,6 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from planner.api.flow.limits import MEMORY
-from planner.api.flow.overlay import catalog_with
-from planner.api.flow.size import Sized, sized
 from planner.cli.guard import guarded
 from planner.cli.options import (
     Assignments,
@@ -23,6 +20,9 @@ from planner.cli.progress import search_progress
 from planner.cli.screens import LIMITS, SHOWN, Verbose, again
 from planner.cli.stopping import MemoryLimit, this_run
 from planner.job.calibration_file import read_calibration
+from planner.questions.flow.size import Sized, sized
+from planner.questions.inputs.limits import MEMORY
+from planner.questions.inputs.overlay import catalog_with
 from planner.report.answers.size import ROUNDS, rounds, size_page, size_screen
 from planner.report.run import short
 from planner.report.screen.fitting import Part

@@ -7,8 +7,6 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from planner.api.flow.limits import MEMORY
-from planner.api.tune.flow import BUDGET, TOP, begun, continued
 from planner.cli.guard import guarded
 from planner.cli.options import JsonTo, TimeLimit
 from planner.cli.output import check_new, check_writable, deliver
@@ -17,6 +15,8 @@ from planner.cli.progress import search_progress
 from planner.cli.sources import Source, sourced
 from planner.cli.stopping import MemoryLimit, this_run
 from planner.errors import BadInputError
+from planner.questions.inputs.limits import MEMORY
+from planner.questions.tune.flow import BUDGET, TOP, begun, continued
 from planner.report.answers.tuning import tuning_page, tuning_screen
 from planner.search.stop import Stop
 from planner.specs.answer.tuning import Tuning

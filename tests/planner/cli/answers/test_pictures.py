@@ -27,8 +27,8 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("the search has started")
 
-    monkeypatch.setattr("planner.api.flow.plan.optimize_for", never)
-    monkeypatch.setattr("planner.api.flow.explain.explain", never)
+    monkeypatch.setattr("planner.questions.flow.plan.optimize_for", never)
+    monkeypatch.setattr("planner.questions.flow.explain.explain", never)
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.api.plan import plan
 from planner.errors import BadInputError
 from planner.models import ModelConfigError, from_config, preset, read_preset
 from planner.models.layers.blocks import Attention, LayerKind, Mlp, SharedBlock
+from planner.questions.plan import plan
 
 size = st.integers(1, 64)
 

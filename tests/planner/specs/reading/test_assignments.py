@@ -9,9 +9,9 @@ from examples import examples
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from planner.api.given import job_given
 from planner.errors import BadInputError
 from planner.hardware.reading.files import SHIPPED
+from planner.questions.inputs.given import job_given
 from planner.specs.job import JobSpec
 from planner.specs.reading.layout_line import read_layout
 

@@ -12,13 +12,13 @@ from typing import Any
 
 from yaml import YAMLError
 
-from planner.api.flow.limits import memory_bytes
-from planner.api.flow.plan import phases_to_plan, planned
 from planner.comparison.results import Runner, results_of
 from planner.comparison.store import Store, key_of
 from planner.errors import BadInputError, PlannerError
 from planner.hardware.reading.yaml_text import parse_yaml
 from planner.job.loading import Job
+from planner.questions.flow.plan import phases_to_plan, planned
+from planner.questions.inputs.limits import memory_bytes
 from planner.search.stop import OUT_OF_TIME, Stop, under
 from planner.specs.answer.result import Result
 from planner.specs.answer.sweep import Cell, Over, SweepAnswer

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import PrivateAttr
 
-from planner.api.answer import Answer, Rows
-from planner.api.flow.memory import Serving, Training, held
-from planner.api.given import (
+from planner.questions.flow.memory import Serving, Training, held
+from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,
     FilePath,
@@ -16,6 +15,7 @@ from planner.api.given import (
     job_given,
     within,
 )
+from planner.questions.outputs.answer import Answer, Rows
 from planner.search.stop import after, under
 from planner.specs.answer import memory as answers
 

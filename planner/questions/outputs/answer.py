@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from pydantic import BaseModel, PrivateAttr
 
-from planner.api.flow.files import write_whole
-from planner.api.given import FilePath
+from planner.questions.inputs.given import FilePath
+from planner.questions.outputs.files import write_whole
 
 if TYPE_CHECKING:
     from planner.report.pages import Page

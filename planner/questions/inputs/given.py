@@ -11,11 +11,11 @@ import numpy as np
 import yaml
 from pydantic import ValidationError
 
-from planner.api.flow.overlay import catalog_with
 from planner.errors import BadInputError
 from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile, read_calibration
 from planner.job.loading import Job as LoadedJob
+from planner.questions.inputs.overlay import catalog_with
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import Layout, PartialLayout
 from planner.specs.reading.invalid import explained

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import PrivateAttr
 
-from planner.api.answer import Answer, Rows
-from planner.api.flow.files import write_whole
-from planner.api.flow.limits import MEMORY, memory_bytes
-from planner.api.flow.plan import FRONT_TIME, Planned, phases_to_plan, planned
-from planner.api.given import (
+from planner.comparison.parts import on_cluster
+from planner.errors import BadInputError
+from planner.questions.flow.plan import FRONT_TIME, Planned, phases_to_plan, planned
+from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,
     FilePath,
@@ -19,10 +18,11 @@ from planner.api.given import (
     looked_up,
     within,
 )
-from planner.api.progress import OnProgress, telling
-from planner.api.rows import plan_row
-from planner.comparison.parts import on_cluster
-from planner.errors import BadInputError
+from planner.questions.inputs.limits import MEMORY, memory_bytes
+from planner.questions.inputs.progress import OnProgress, telling
+from planner.questions.outputs.answer import Answer, Rows
+from planner.questions.outputs.files import write_whole
+from planner.questions.outputs.rows import plan_row
 from planner.search.stop import Stop
 from planner.specs.answer import result
 

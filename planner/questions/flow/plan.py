@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from planner.api.flow.contradictions import refuse_contradiction
 from planner.economics.aims import aim_of
 from planner.economics.phases import Phase, phases_of, with_runs
 from planner.job.loading import Job
@@ -17,6 +16,7 @@ from planner.planning.optimize import Progress
 from planner.planning.scope import with_scope
 from planner.prediction.beside import with_yours
 from planner.prediction.ran import with_ran
+from planner.questions.flow.contradictions import refuse_contradiction
 from planner.report.charts.search import SearchState
 from planner.report.heading import heading
 from planner.search.stop import Stop

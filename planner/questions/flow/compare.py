@@ -7,7 +7,6 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from planner.api.flow.limits import memory_bytes
 from planner.comparison.answer import WORK, Comparison, Effort
 from planner.comparison.flow import compare
 from planner.comparison.read import Asking, Given, sweep_of
@@ -18,6 +17,7 @@ from planner.errors import BadInputError
 from planner.hardware.reading.files import Catalog
 from planner.hardware.reading.units import parse_quantity
 from planner.job.calibration_file import CalibrationFile
+from planner.questions.inputs.limits import memory_bytes
 from planner.search.stop import Stop, under
 
 

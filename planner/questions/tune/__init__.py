@@ -5,9 +5,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.api.answer import Answer, Rows
-from planner.api.flow.limits import MEMORY, memory_bytes
-from planner.api.given import (
+from planner.errors import BadInputError
+from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,
     FilePath,
@@ -17,9 +16,10 @@ from planner.api.given import (
     path_given,
     within,
 )
-from planner.api.progress import OnProgress, telling
-from planner.api.tune.flow import BUDGET, TOP, begun, continued
-from planner.errors import BadInputError
+from planner.questions.inputs.limits import MEMORY, memory_bytes
+from planner.questions.inputs.progress import OnProgress, telling
+from planner.questions.outputs.answer import Answer, Rows
+from planner.questions.tune.flow import BUDGET, TOP, begun, continued
 from planner.search.stop import Stop
 from planner.specs.answer import tuning
 

@@ -6,10 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 import planner
-from planner.api.given import looked_up
 from planner.cli import app
 from planner.hardware.reading.files import SHIPPED
 from planner.prediction.beside import plain_layouts, with_yours
+from planner.questions.inputs.given import looked_up
 from planner.specs.answer.result import Result
 
 JOB: dict[str, Any] = {

@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import PrivateAttr
 
-from planner.api.answer import Answer, Rows
-from planner.api.flow.predict import Priced, priced
-from planner.api.given import (
+from planner.questions.flow.predict import Priced, priced
+from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,
     FilePath,
@@ -16,7 +15,8 @@ from planner.api.given import (
     looked_up,
     within,
 )
-from planner.api.rows import plan_row
+from planner.questions.outputs.answer import Answer, Rows
+from planner.questions.outputs.rows import plan_row
 from planner.search.stop import after, under
 from planner.specs.answer import prediction
 

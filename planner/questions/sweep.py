@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from planner.api.answer import Answer, Rows
-from planner.api.flow.compare import runner
-from planner.api.flow.limits import MEMORY
-from planner.api.flow.sweep import swept
-from planner.api.given import (
+from planner.questions.flow.compare import runner
+from planner.questions.flow.sweep import swept
+from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,
     FilePath,
@@ -17,8 +15,10 @@ from planner.api.given import (
     path_given,
     within,
 )
-from planner.api.progress import Counted, uncounted
-from planner.api.rows import plan_row
+from planner.questions.inputs.limits import MEMORY
+from planner.questions.inputs.progress import Counted, uncounted
+from planner.questions.outputs.answer import Answer, Rows
+from planner.questions.outputs.rows import plan_row
 from planner.specs.answer import sweep as answers
 
 if TYPE_CHECKING:

@@ -4,11 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from planner.api.flow.calibrate import fitted
-from planner.api.flow.diff import refuse_planless
-from planner.api.flow.files import write_whole
-from planner.api.flow.overlay import catalog_with
-from planner.api.flow.plan import Told, phases_to_plan, planned
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.estimate.estimate import estimate
@@ -18,6 +13,11 @@ from planner.job.calibration_file import CalibrationFile
 from planner.job.loading import Job
 from planner.launch import check_folder, read_plan, require_written, write_folder
 from planner.launch.emit import PLAN
+from planner.questions.flow.calibrate import fitted
+from planner.questions.flow.diff import refuse_planless
+from planner.questions.flow.plan import Told, phases_to_plan, planned
+from planner.questions.inputs.overlay import catalog_with
+from planner.questions.outputs.files import write_whole
 from planner.report.heading import heading
 from planner.search.stop import Stop
 from planner.specs.answer.result import RankedPlan, Result

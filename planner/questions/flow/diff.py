@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import NoReturn
 
-from planner.api.flow.plan import Told, phases_to_plan, planned
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.hardware.reading.documents import DocumentError, plain_json
 from planner.hardware.reading.files import Catalog
@@ -11,6 +10,7 @@ from planner.job.calibration_file import CalibrationFile
 from planner.job.loading import Job
 from planner.launch import read_plan
 from planner.planning.difference import Compared
+from planner.questions.flow.plan import Told, phases_to_plan, planned
 from planner.report.heading import Heading, heading
 from planner.search.stop import Stop
 from planner.specs.answer.difference import Side

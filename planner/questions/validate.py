@@ -5,14 +5,20 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.api.answer import Answer, Rows
-from planner.api.flow.validate import (
+from planner.errors import BadInputError
+from planner.evidence.accuracy import validation
+from planner.evidence.rows.logs import read_log
+from planner.hardware.reading.files import Catalog
+from planner.job.calibration_file import CalibrationFile
+from planner.launch import read_plan
+from planner.launch.emit import PLAN
+from planner.questions.flow.validate import (
     SEARCH_TIME,
     beside_log,
     plan_beside_log,
     validated,
 )
-from planner.api.given import (
+from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,
     FilePath,
@@ -24,14 +30,8 @@ from planner.api.given import (
     paths_given,
     within,
 )
-from planner.api.progress import Counted, uncounted
-from planner.errors import BadInputError
-from planner.evidence.accuracy import validation
-from planner.evidence.rows.logs import read_log
-from planner.hardware.reading.files import Catalog
-from planner.job.calibration_file import CalibrationFile
-from planner.launch import read_plan
-from planner.launch.emit import PLAN
+from planner.questions.inputs.progress import Counted, uncounted
+from planner.questions.outputs.answer import Answer, Rows
 
 if TYPE_CHECKING:
     from planner.report.pages import Page

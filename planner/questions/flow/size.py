@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import log
 
-from planner.api.flow.plan import Planned, Told, phases_to_plan, planned
 from planner.economics.phases import phases_of, with_runs
 from planner.errors import BadInputError, InfeasibleError, TimeLimitError
 from planner.job.loading import Job
 from planner.job.scaling_law import FLOPS_PER_TOKEN, FORWARD, Size, fitted_range
 from planner.models import preset
+from planner.questions.flow.plan import Planned, Told, phases_to_plan, planned
 from planner.search.stop import Stop
 from planner.sizing.ask import FIRST, Ask
 from planner.sizing.rate import DAY, Rate

@@ -5,10 +5,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import PrivateAttr
 
-from planner.api.answer import Answer, Rows
-from planner.api.flow.explain import Reasoned, reasoned
-from planner.api.flow.limits import MEMORY, memory_bytes
-from planner.api.given import (
+from planner.questions.flow.explain import Reasoned, reasoned
+from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,
     FilePath,
@@ -18,7 +16,9 @@ from planner.api.given import (
     looked_up,
     within,
 )
-from planner.api.plan import Robust
+from planner.questions.inputs.limits import MEMORY, memory_bytes
+from planner.questions.outputs.answer import Answer, Rows
+from planner.questions.plan import Robust
 from planner.search.stop import Stop, under
 from planner.specs.answer import explanation
 

@@ -5,10 +5,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import PrivateAttr
 
-from planner.api.answer import Answer, Rows
-from planner.api.flow.limits import MEMORY, memory_bytes
-from planner.api.flow.size import Sized, sized
-from planner.api.given import (
+from planner.questions.flow.size import Sized, sized
+from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,
     FilePath,
@@ -18,7 +16,9 @@ from planner.api.given import (
     measured_in,
     within,
 )
-from planner.api.progress import OnProgress, telling
+from planner.questions.inputs.limits import MEMORY, memory_bytes
+from planner.questions.inputs.progress import OnProgress, telling
+from planner.questions.outputs.answer import Answer, Rows
 from planner.search.stop import Stop
 from planner.sizing.ask import asked
 from planner.specs.answer import size as answers

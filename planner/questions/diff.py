@@ -5,10 +5,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from planner.api.answer import Answer, Rows
-from planner.api.flow.diff import holds_plan, planned_side, read_side, result_side
-from planner.api.flow.limits import MEMORY, memory_bytes
-from planner.api.given import (
+from planner.errors import BadInputError
+from planner.planning.difference import Compared, difference_of
+from planner.questions.flow.diff import holds_plan, planned_side, read_side, result_side
+from planner.questions.inputs.given import (
     CalibrationLike,
     FilePath,
     JobLike,
@@ -17,10 +17,10 @@ from planner.api.given import (
     looked_up,
     within,
 )
-from planner.api.plan import Result
-from planner.api.progress import OnProgress, telling
-from planner.errors import BadInputError
-from planner.planning.difference import Compared, difference_of
+from planner.questions.inputs.limits import MEMORY, memory_bytes
+from planner.questions.inputs.progress import OnProgress, telling
+from planner.questions.outputs.answer import Answer, Rows
+from planner.questions.plan import Result
 from planner.report.heading import heading
 from planner.search.stop import Stop
 from planner.specs.answer import difference as answers

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.api.answer import Answer, Rows
-from planner.api.flow.compare import compared, runner
-from planner.api.flow.limits import MEMORY
-from planner.api.given import (
+from planner.comparison import answer as answers
+from planner.comparison.read import Given, given_by
+from planner.questions.flow.compare import compared, runner
+from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,
     FilePath,
@@ -20,9 +20,9 @@ from planner.api.given import (
     path_given,
     within,
 )
-from planner.api.progress import Counted, uncounted
-from planner.comparison import answer as answers
-from planner.comparison.read import Given, given_by
+from planner.questions.inputs.limits import MEMORY
+from planner.questions.inputs.progress import Counted, uncounted
+from planner.questions.outputs.answer import Answer, Rows
 
 if TYPE_CHECKING:
     from planner.report.pages import Page

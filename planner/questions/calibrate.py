@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from planner.api.flow.calibrate import Calibration, fitted
-from planner.api.flow.files import write_whole
-from planner.api.given import (
+from planner.questions.flow.calibrate import Calibration, fitted
+from planner.questions.inputs.given import (
     CalibrationLike,
     FilePath,
     calibration_given,
     catalog_given,
     paths_given,
 )
+from planner.questions.outputs.files import write_whole
 
 __all__ = ["Calibration", "calibrate"]
 

@@ -1,1 +1,0 @@
-"""The commands as functions of Python: a job goes in, an answer comes out."""

@@ -1,0 +1,1 @@
+"""Jobs, limits and files of facts, as a caller gives them."""
