@@ -194,6 +194,7 @@ class Source:
     ) -> Given:
         """The job where it lies, with layout and fields replaced."""
         if self.spec is None:
+            self._refuse_said_twice(sets)
             line = self._line(catalog)
             told = _renamed(line.fields, sets)
             spec = assigned(told, sets, Path(), ORIGIN, catalog, own)
@@ -207,6 +208,15 @@ class Source:
         spec = read_spec(self.spec, sets, catalog, own)
         base = locate(self.spec).parent
         return Given(spec, str(self.spec), base, catalog, (), self)
+
+    def _refuse_said_twice(self, sets: list[str]) -> None:
+        """Refuse a field that an option of the line says, and `--set` again."""
+        assigned_to = {one.partition("=")[0].strip() for one in sets}
+        for name, path in _BESIDE.items():
+            if getattr(self, name) is not None and path in assigned_to:
+                option = f"--{name.replace('_', '-')}"
+                allowed = f"{option} or --set {path}=..., not both"
+                raise BadInputError("is said twice", field=path, allowed=allowed)
 
     def _line(self, catalog: Catalog) -> OneLine:
         """The job of --model and --on."""

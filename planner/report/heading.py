@@ -1,6 +1,6 @@
 """The title line: model, machine and framework of a job."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from planner import __version__
 from planner.cost.workload import Workload
@@ -17,6 +17,7 @@ class Heading:
         cluster: Name of the cluster. [-]
         framework: Title and version of the framework. [-]
         job: Sequence length, batch and precision in a phrase. [-]
+        gpus: GPUs in service. [1]
     """
 
     model: str
@@ -24,6 +25,15 @@ class Heading:
     cluster: str
     framework: str
     job: str
+    gpus: int = 0
+
+    def using(self, gpus: int) -> "Heading":
+        """The heading of a layout that may run fewer GPUs than are in service.
+
+        Args:
+            gpus: GPUs that the layout runs. [1]
+        """
+        return replace(self, on=f"{gpus:,} of {self.on}") if gpus < self.gpus else self
 
     def __str__(self) -> str:
         on = f"{self.on} ({self.cluster})"
@@ -45,6 +55,7 @@ def heading(workload: Workload) -> Heading:
         framework=f"{framework.title} {framework.profile.version}",
         job=f"{_sequences(training)} ({_of_tokens(training.step_tokens)}), "
         f"{training.precision}, {training.optimizer}{method}",
+        gpus=sum(there.gpus for there in places),
     )
 
 

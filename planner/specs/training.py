@@ -67,6 +67,7 @@ ONLY_WITH = {
     "lora": ("lora", "qlora"),
     "quantization": ("qlora",),
     "quantized_experts": ("qlora",),
+    "double_quantization": ("qlora",),
 }
 """Blocks of a training block that only some methods read. [text]"""
 

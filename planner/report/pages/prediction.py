@@ -26,7 +26,7 @@ def prediction_page(
     return Page(
         title=f"planner predict: {title.model}",
         eyebrow=eyebrow(title),
-        answer=verdict(title, [("", plan.estimate)]),
+        answer=verdict(title.using(plan.layout.gpus), [("", plan.estimate)]),
         lead=f"As given: {short_layout(plan.layout).replace(',', ', ')}.",
         tiles=tiles(plan.estimate),
         sections=[

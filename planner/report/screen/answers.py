@@ -75,7 +75,8 @@ def _opening(answers: Sequence[PhaseAnswer], run: Run | None) -> str:
         if answer.plan is None and answer.result is not None:
             return planless(answer.title, answer.result)
     told = [(each.name, each.plan.estimate) for each in answers if each.plan]
-    return verdict(answers[0].title, told, run)
+    used = max((each.plan.layout.gpus for each in answers if each.plan), default=0)
+    return verdict(answers[0].title.using(used), told, run)
 
 
 def _parts(answer: PhaseAnswer) -> Iterator[Part]:

@@ -1,6 +1,6 @@
 """Reads a job's YAML file, and what the command line sets, into a JobSpec."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +118,12 @@ def assigned(
     # An empty block of YAML is null, which means the same as its absence.
     given = {key: value for key, value in fields.items() if value is not None}
     try:
-        return JobSpec.model_validate(given)
+        spec = JobSpec.model_validate(given)
     except ValidationError as error:
         told = explained(error, JobSpec, file=file)
+    else:
+        _refuse_unread(spec, assignments)
+        return spec
     if any(a.partition("=")[0].strip() == told.field for a in assignments):
         told.file = "--set"
     raise told
@@ -274,15 +277,38 @@ def _assign(fields: Fields, assignment: str, base: Path, catalog: Catalog) -> No
 
 def _forget_other_methods(fields: Fields, assignments: Sequence[str]) -> None:
     """Drop what the file gives a method that the command line replaced."""
-    given = {a.partition("=")[0].strip() for a in assignments}
+    given = _named(assignments)
     training = fields.get("training")
     if "training.method" not in given or not isinstance(training, dict):
         return
     for name, methods in ONLY_WITH.items():
-        field = f"training.{name}"
-        asked = any(g == field or g.startswith(f"{field}.") for g in given)
-        if training.get("method") not in methods and not asked:
+        if training.get("method") not in methods and not _asked(given, name):
             training.pop(name, None)
+
+
+def _named(assignments: Sequence[str]) -> set[str]:
+    """Fields that the command line sets, by path."""
+    return {a.partition("=")[0].strip() for a in assignments}
+
+
+def _asked(given: Iterable[str], name: str) -> bool:
+    """Tell if the command line sets a field of the training block, or inside it."""
+    field = f"training.{name}"
+    return any(g == field or g.startswith(f"{field}.") for g in given)
+
+
+def _refuse_unread(spec: JobSpec, assignments: Sequence[str]) -> None:
+    """Refuse a field that the command line sets, and the method does not read."""
+    given, training = _named(assignments), spec.training
+    for name, methods in ONLY_WITH.items() if training else ():
+        value, method = getattr(training, name), getattr(training, "method", "")
+        if method not in methods and value and _asked(given, name):
+            raise BadInputError(
+                f"is not read by method {method}",
+                file="--set",
+                field=f"training.{name}",
+                allowed=f"method {' or '.join(methods)} beside it",
+            )
 
 
 def _enter(

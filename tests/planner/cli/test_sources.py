@@ -72,6 +72,26 @@ def test_two_sources_half_a_source_and_none_are_refused(command: str) -> None:
         assert done.stderr.count("error:") == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "field"),
+    [
+        (["--set", "training.method=full"], "training.method"),
+        (["--set", "training.double_quantization=true"], "double_quantization"),
+    ],
+)
+def test_a_field_said_twice_or_read_by_another_method_is_refused(
+    words: list[str], field: str
+) -> None:
+    done = CliRunner().invoke(app, ["memory", *LINE, *words])
+    assert (done.exit_code, field in done.stderr) == (2, True)
+
+
+def test_the_first_line_says_how_many_gpus_run() -> None:
+    line = ["--model", "llama-3.1-8b", "--on", "16xh100"]
+    done = CliRunner().invoke(app, ["predict", *line, *LAYOUT])
+    assert " 8 of 16 x h100" in done.stdout
+
+
 def test_stdin_that_is_no_job_is_refused() -> None:
     done = CliRunner().invoke(app, ["memory", "-"], input="model: [")
     assert done.exit_code == 2
