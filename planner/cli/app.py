@@ -11,7 +11,7 @@ from keyword import iskeyword
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from planner import __version__
 from planner.cli.guard import tell
@@ -67,6 +67,19 @@ class _Stderr(FileIO):
             return len(text)
 
 
+class _Command(TyperCommand):
+    """A command that refuses a second value of an option, which the parser drops."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command line, each option once unless it repeats."""
+        *_, order = self.make_parser(ctx).parse_args(args=list(args))
+        single = [its for its in order if not getattr(its, "multiple", True)]
+        for param in single:
+            if single.count(param) > 1:
+                ctx.fail(f"Option '{param.opts[0]}' is given twice.")
+        return super().parse_args(ctx, args)
+
+
 class _OnDemand(Mapping[str, Any]):
     """Commands by name, each imported when it is asked for.
 
@@ -78,7 +91,7 @@ class _OnDemand(Mapping[str, Any]):
         its = f"{name}_" if iskeyword(name) else name
         function = getattr(import_module(f"planner.cli.commands.{its}"), its)
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-        alone.command(name, help=COMMANDS[name])(function)
+        alone.command(name, cls=_Command, help=COMMANDS[name])(function)
         return typer.main.get_command(alone)
 
     def __contains__(self, name: object) -> bool:

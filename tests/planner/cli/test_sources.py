@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
+import typer
 import yaml
+from typer.core import TyperGroup
 from typer.testing import CliRunner
 
 from planner.cli import app
+from planner.cli.app import COMMANDS
 
 LINE = ["--model", "Qwen/Qwen2.5-7B", "--on", "8xh100", "--method", "lora"]
 LAYOUT = ["--layout", "dp=8,zero_stage=2"]
@@ -84,6 +87,19 @@ def test_a_field_said_twice_or_read_by_another_method_is_refused(
 ) -> None:
     done = CliRunner().invoke(app, ["memory", *LINE, *words])
     assert (done.exit_code, field in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_option_of_one_value_is_refused_the_second_time(command: str) -> None:
+    """Every option of every command that does not repeat, by its name."""
+    found = typer.main.get_command(app)
+    assert isinstance(found, TyperGroup)
+    options = [its for its in found.commands[command].params if its.opts[0][:1] == "-"]
+    for its in options:
+        word = [its.opts[0]] if its.is_flag else [its.opts[0], "1"]  # type: ignore[attr-defined]
+        done = CliRunner().invoke(app, [command, *word, *word])
+        refused = f"'{its.opts[0]}' is given twice" in done.stderr
+        assert refused != its.multiple, its.name  # type: ignore[attr-defined]
 
 
 def test_the_first_line_says_how_many_gpus_run() -> None:
