@@ -28,16 +28,12 @@ def is_legacy(text: str) -> bool:
 
 
 def from_toml(name: str, text: str) -> Values:
-    """Settings of a TOML file under the names of release 0.3.0.
-
-    Returns:
-        Settings by section and name. [-]
-    """
+    """Settings of a TOML file, by section and name as it writes them. [-]."""
     try:
         tree = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadInputError(f"is no TOML: {error}", file=name) from error
-    return modern(dict(_leaves(tree, "")))
+    return dict(_leaves(tree, ""))
 
 
 def _leaves(tree: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
@@ -72,9 +68,9 @@ def _model(values: Values) -> Values:
 def _checkpointing(values: Values) -> Values:
     """Recompute mode as one word, with the option of a selective mode."""
     mode = values.pop("activation_checkpoint.mode", None)
-    option = str(values.pop("activation_checkpoint.selective_ac_option", "op"))
     if mode is None:
         return {}
+    option = str(values.pop("activation_checkpoint.selective_ac_option", "op"))
     if mode == "selective" and option != "op":
         return {"activation_checkpoint": f"selective {option}"}
     return {"activation_checkpoint": mode}
@@ -83,11 +79,12 @@ def _checkpointing(values: Values) -> Values:
 def _precision(values: Values) -> Values:
     """Number format by converter, or by float8's switch in the oldest releases."""
     converters = values.pop("model.converters", [])
+    listed = converters.split(",") if isinstance(converters, str) else converters
     switched = values.pop("float8.enable_float8_linear", False)
     inside = {name: values.pop(name) for name in list(values) if _of(name, *FLOAT8)}
     for name in [name for name in values if _of(name, *MX)]:
         values.pop(name)
-    words = " ".join(map(str, converters))
+    words = " ".join(map(str, listed))
     if "float8" in words or switched:
         gathered = any(
             name.endswith("enable_fsdp_float8_all_gather") and value

@@ -3,7 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import dropwhile, pairwise, takewhile
 from typing import Any
 
 from planner.errors import BadInputError
@@ -31,6 +31,8 @@ LENGTH = 2048
 SELECTED = ("--module", "--config")
 SUBCOMMAND = "activation-checkpoint:"
 """Start of the word that chooses activation checkpointing in a command. [text]"""
+PROGRAM = re.compile(r"torchtitan\.(\w+\.)*train|(.*/)?train\.py")
+"""Word of a command line that names the program. [text]"""
 SETTING = re.compile(r"--[\w-]+\.[\w.-]+(=|$)")
 """Word of a command line that names a setting by its section."""
 
@@ -58,7 +60,7 @@ def read(files: Mapping[str, str]) -> Reading:
     """
     words = launch_of(files).words
     file, values, module, unread = _configured(files, words)
-    values |= modern(_overrides(words))
+    values = modern(values | _overrides(words))
     if "model.flavor" in values and "model" in values:
         _, where, _ = values["model"]
         values["model"] = ("flavour", where, values.pop("model.flavor"))
@@ -76,7 +78,12 @@ def read(files: Mapping[str, str]) -> Reading:
         model=model,
         stack=_stack(values, model),
         ignored=tuple(its.setting for its in _shown(values, "harmless")),
-        unknown=(*unread, *_shown(values, "unknown"), *_unplaced(its, bool(model))),
+        unknown=(
+            *unread,
+            *_untaken(words),
+            *_shown(values, "unknown"),
+            *_unplaced(its, bool(model)),
+        ),
         gpus=its.gpus,
         sizes=sizes_of(model, HUGGING_FACE, file=file),
         per_replica=None if its.sequences else its.local,
@@ -136,7 +143,7 @@ def _option(words: Sequence[str], name: str) -> str:
 def _overrides(words: Sequence[str]) -> Values:
     """Settings that the command line changes, as section.name."""
     found: Values = {}
-    for word, following in pairwise([*words, ""]):
+    for at, word in enumerate(words):
         if word.replace("_", "-").startswith(SUBCOMMAND):
             name = word.partition(":")[2].removesuffix("-ac")
             found["activation_checkpoint"] = "none" if name == "None" else name
@@ -144,15 +151,29 @@ def _overrides(words: Sequence[str]) -> Values:
             continue
         name, equals, inline = word[2:].partition("=")
         key, value = _switched(name.replace("-", "_"))
-        if equals:
-            value = _literal(inline)
-        elif following and not following.startswith("--"):
-            value = _literal(following)
+        more = [inline] if equals else list(takewhile(_is_value, words[at + 1 :]))
+        if more:
+            values = [_literal(each) for each in more]
+            value = values[0] if len(values) == 1 else values
         if not unset(str(value)):
             found[key] = value
         elif kind_of(renamed(key), value) != "harmless":
             refuse_unset(f"--{name}", str(value), file="the command line")
     return found
+
+
+def _is_value(word: str) -> bool:
+    """Tell if a word is a value of the setting before it."""
+    return not (word.startswith("--") or word.replace("_", "-").startswith(SUBCOMMAND))
+
+
+def _untaken(words: Sequence[str]) -> Iterator[Unknown]:
+    """Options of the program that name no section, which torchtitan has not."""
+    own = list(dropwhile(lambda word: not PROGRAM.fullmatch(word), words))
+    for word in own:
+        name = word.partition("=")[0]
+        if word.startswith("--") and not SETTING.match(word) and name not in SELECTED:
+            yield Unknown(word, why="is no setting of torchtitan, with its section")
 
 
 def _switched(name: str) -> tuple[str, object]:

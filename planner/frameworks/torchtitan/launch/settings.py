@@ -21,6 +21,7 @@ WORDS = (
     "loss",
     "activation_checkpoint",
     "order",
+    "gathers",
     "parallelism.context_parallel_rotate_method",
 )
 """Keys of Values that are no settings of release 0.3.0. [text]"""

@@ -219,6 +219,69 @@ def test_words_change_a_toml_too() -> None:
     assert found.model["hidden_size"] == 8192  # type: ignore[index]
 
 
+SCRIPT = """
+NGPU=${NGPU:-"8"}
+CONFIG_FILE=${CONFIG_FILE:-"./train.toml"}
+TRAIN_FILE=${TRAIN_FILE:-"torchtitan.train"}
+overrides=""
+if [ $# -ne 0 ]; then
+    overrides="$*"
+fi
+torchrun --nproc_per_node=${NGPU} --rdzv_backend c10d --role rank --tee 3 \\
+-m ${TRAIN_FILE} --job.config_file ${CONFIG_FILE} $overrides
+"""
+PLAIN = """
+[model]
+name = "llama3"
+flavor = "8B"
+[training]
+seq_len = 8192
+[activation_checkpoint]
+mode = "selective"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--parallelism.tensor_parallel_degree", "2"), {"tp": 2, "dp": 4}),
+        (("--model.converters=float8",), {"precision": "fp8", "dp": 8}),
+        (("--model.converters", "float8,mx"), {"precision": "fp8"}),
+        (("--model.converters", "float8", "mx"), {"precision": "fp8"}),
+        (
+            (
+                "--model.converters=float8",
+                "--float8.enable_fsdp_float8_all_gather",
+            ),
+            {"comm_dtype": {"parameters": "fp8"}},
+        ),
+    ],
+)
+def test_arguments_of_a_script_change_its_toml(
+    words: tuple[str, ...], expected: dict[str, Any]
+) -> None:
+    """The script that torchtitan ships takes settings as its arguments."""
+    files = {"train.toml": PLAIN, "run_train.sh": SCRIPT}
+    given = {str(at): word for at, word in enumerate(words, start=1)}
+    found = read_texts(files, None, "the run", given)
+    assert expected.items() <= {**found.layout, **found.training}.items()
+    assert (found.gpus, found.unknown) == (8, ())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--activation_checkpoint.selective_ac_option 2",
+        "--tensor_parallel_degree 2",
+        "--training.no_such_setting",
+    ],
+)
+def test_words_that_change_what_is_not_read_are_refused(words: str) -> None:
+    line = LAUNCH + f"--job.config_file train.toml {words}"
+    found = read({"train.toml": PLAIN, "run.sh": line})
+    assert len(found.unknown) == 1
+
+
 @pytest.mark.parametrize(
     ("files", "says"),
     [
