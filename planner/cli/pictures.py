@@ -49,10 +49,11 @@ def write_report(
     """
     if path is not None:
         # plotly and jinja take longer to import than most answers to print.
-        from planner.report.pages import Page, page_html  # noqa: PLC0415
+        from planner.document.blocks import Document  # noqa: PLC0415
+        from planner.document.page import page_html  # noqa: PLC0415
 
         made = page()
-        assert isinstance(made, Page)
+        assert isinstance(made, Document)
         told = replace(made, command=command) if command else made
         write_whole(path, page_html(told))
 

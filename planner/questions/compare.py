@@ -25,7 +25,7 @@ from planner.questions.inputs.progress import Counted, uncounted
 from planner.questions.outputs.answer import Answer, Rows
 
 if TYPE_CHECKING:
-    from planner.report.pages import Page
+    from planner.document.blocks import Document
 
 _COLUMNS = (
     "name",
@@ -54,7 +54,7 @@ class Comparison(answers.Comparison, Answer):
             {name: getattr(one, name) for name in _COLUMNS} for one in self.candidates
         ]
 
-    def _page(self) -> "Page":
+    def _page(self) -> "Document":
         from planner.report.pages import comparison_page  # noqa: PLC0415
 
         return comparison_page(self)

@@ -26,7 +26,7 @@ from planner.search.stop import Stop
 from planner.specs.answer import difference as answers
 
 if TYPE_CHECKING:
-    from planner.report.pages import Page
+    from planner.document.blocks import Document
 
 
 class Difference(answers.Difference, Answer):
@@ -45,7 +45,7 @@ class Difference(answers.Difference, Answer):
             for term in terms
         ]
 
-    def _page(self) -> "Page":
+    def _page(self) -> "Document":
         from planner.report.answers.difference import difference_page  # noqa: PLC0415
 
         return difference_page(self)

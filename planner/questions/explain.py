@@ -23,7 +23,7 @@ from planner.search.stop import Stop, under
 from planner.specs.answer import explanation
 
 if TYPE_CHECKING:
-    from planner.report.pages import Page
+    from planner.document.blocks import Document
 
 
 class Explained(explanation.Explained, Answer):
@@ -40,7 +40,7 @@ class Explained(explanation.Explained, Answer):
         changes = self.sensitivities if self.feasible else self.relaxations
         return [change.model_dump(mode="json") for change in changes]
 
-    def _page(self) -> "Page":
+    def _page(self) -> "Document":
         return self._flow.page()
 
 

@@ -20,7 +20,7 @@ from planner.search.stop import after, under
 from planner.specs.answer import memory as answers
 
 if TYPE_CHECKING:
-    from planner.report.pages import Page
+    from planner.document.blocks import Document
 
 
 class TrainingMemory(answers.TrainingMemory, Answer):
@@ -37,7 +37,7 @@ class TrainingMemory(answers.TrainingMemory, Answer):
         rows = [s.model_dump(mode="json") for s in self.memory.stages]
         return [{k: v for k, v in row.items() if k != "moments"} for row in rows]
 
-    def _page(self) -> "Page":
+    def _page(self) -> "Document":
         from planner.report.pages.memory import training_page  # noqa: PLC0415
 
         return training_page(self._flow.answer, self._flow.title)
@@ -56,7 +56,7 @@ class InferenceMemory(answers.InferenceMemory, Answer):
         """
         return [stage.model_dump(mode="json") for stage in self.memory.stages]
 
-    def _page(self) -> "Page":
+    def _page(self) -> "Document":
         from planner.report.pages.memory import serving_page  # noqa: PLC0415
 
         return serving_page(self._flow.answer, self._flow.model, self._flow.gpu)

@@ -27,7 +27,7 @@ from planner.search.stop import Stop
 from planner.specs.answer import result
 
 if TYPE_CHECKING:
-    from planner.report.pages import Page
+    from planner.document.blocks import Document
 
 Robust = Literal["off", "on"]
 
@@ -58,7 +58,7 @@ class Result(result.Result, Answer):
         Raises:
             BadInputError: The file cannot be written.
         """
-        from planner.report.pages import page_html  # noqa: PLC0415
+        from planner.document.page import page_html  # noqa: PLC0415
 
         write_whole(Path(path), page_html(self._flow.page(seconds)))
 
@@ -90,7 +90,7 @@ class Result(result.Result, Answer):
         write_folder(folder, files, force=force)
         return tuple(file.name for file in files)
 
-    def _page(self) -> "Page":
+    def _page(self) -> "Document":
         return self._flow.page(0.0)
 
 

@@ -21,7 +21,7 @@ from planner.search.stop import after, under
 from planner.specs.answer import prediction
 
 if TYPE_CHECKING:
-    from planner.report.pages import Page
+    from planner.document.blocks import Document
 
 
 class Prediction(prediction.Prediction, Answer):
@@ -39,7 +39,7 @@ class Prediction(prediction.Prediction, Answer):
             {"phase": phase.name, **plan_row(plan)} for phase, plan in self._flow.pairs
         ]
 
-    def _page(self) -> "Page":
+    def _page(self) -> "Document":
         return self._flow.page()
 
 

@@ -24,7 +24,7 @@ from planner.sizing.ask import asked
 from planner.specs.answer import size as answers
 
 if TYPE_CHECKING:
-    from planner.report.pages import Page
+    from planner.document.blocks import Document
 
 
 class Size(answers.SizeAnswer, Answer):
@@ -47,7 +47,7 @@ class Size(answers.SizeAnswer, Answer):
             if one is not None
         ]
 
-    def _page(self) -> "Page":
+    def _page(self) -> "Document":
         from planner.report.answers.size import size_page  # noqa: PLC0415
 
         return size_page(self, self._flow.flow.page(0.0))

@@ -22,7 +22,7 @@ from planner.questions.outputs.rows import plan_row
 from planner.specs.answer import sweep as answers
 
 if TYPE_CHECKING:
-    from planner.report.pages import Page
+    from planner.document.blocks import Document
 
 
 class Sweep(answers.SweepAnswer, Answer):
@@ -40,7 +40,7 @@ class Sweep(answers.SweepAnswer, Answer):
             for cell in self.cells
         ]
 
-    def _page(self) -> "Page":
+    def _page(self) -> "Document":
         from planner.report.pages import sweep_page  # noqa: PLC0415
 
         return sweep_page(self)

@@ -34,7 +34,7 @@ from planner.questions.inputs.progress import Counted, uncounted
 from planner.questions.outputs.answer import Answer, Rows
 
 if TYPE_CHECKING:
-    from planner.report.pages import Page
+    from planner.document.blocks import Document
 
 
 class Validation(validation.Validation, Answer):
@@ -53,7 +53,7 @@ class Validation(validation.Validation, Answer):
 
         return validation_page(self)
 
-    def _page(self) -> "Page":
+    def _page(self) -> "Document":
         from planner.report.pages.validation import summary_page  # noqa: PLC0415
 
         return summary_page(self)

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 
+from planner.document.blocks import Table
 from planner.evidence.accuracy.validation import Validation
 from planner.report.pages import sheets
-from planner.report.pages.sheets import Sheet
 from planner.report.tables import section
 
 WORST = 12
@@ -23,7 +23,7 @@ def validation_report(answer: Validation) -> RenderableType:
     return Group(Text(sheets.opening(answer), style="bold"), *parts)
 
 
-def _sheets(answer: Validation) -> Iterator[Sheet]:
+def _sheets(answer: Validation) -> Iterator[Table]:
     yield sheets.summary_sheet(answer)
     yield sheets.ranking_sheet(answer)
     yield sheets.oom_sheet(answer)
@@ -36,15 +36,15 @@ def _sheets(answer: Validation) -> Iterator[Sheet]:
     yield sheets.invalid_sheet(answer)
 
 
-def _narrow(sheet: Sheet) -> Sheet:
+def _narrow(sheet: Table) -> Table:
     """Titles of a group table that leave room for eleven columns."""
     columns = tuple(title.replace("memory rows", "memory") for title in sheet.columns)
     short = tuple(title.removeprefix("memory ") for title in columns)
-    return Sheet(sheet.title, short, sheet.rows, sheet.words)
+    return Table(short, sheet.rows, sheet.words, sheet.title)
 
 
-def _table(sheet: Sheet) -> Table:
-    table = Table(
+def _table(sheet: Table) -> Grid:
+    table = Grid(
         box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True
     )
     for place, title in enumerate(sheet.columns):

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
+from planner.document.blocks import Document, Tile
 from planner.launch.brief import LaunchFile
 from planner.report.charts.search import SearchState
-from planner.report.pages.blocks import Page, Tile
 
 Fields = tuple[tuple[str, str], ...]
 """Name and value of each field of a form, as the user wrote it."""
@@ -124,7 +124,7 @@ class Answered:
         seconds: Limit on the time of the search; 0 where there is none. [s]
     """
 
-    page: Page
+    page: Document
     json: str
     job: str = ""
     assumed: tuple[str, ...] = ()

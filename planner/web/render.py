@@ -6,8 +6,8 @@ from fastapi import Response
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from planner import __version__
+from planner.document.page import hosts, script_json
 from planner.report.charts.search import SearchState
-from planner.report.pages.frame import hosts, script_json
 from planner.web.commands import command_of
 from planner.web.fields import FORMS, Form, read_form
 from planner.web.question import (
@@ -43,7 +43,7 @@ UNWRITTEN = {
 def _environment() -> Environment:
     made = Environment(
         loader=ChoiceLoader(
-            [PackageLoader("planner.web"), PackageLoader("planner.report")]
+            [PackageLoader("planner.web"), PackageLoader("planner.document")]
         ),
         autoescape=True,
         undefined=StrictUndefined,
@@ -196,7 +196,7 @@ def _downloads(answer: Answered, form: Form) -> list[tuple[str, str]]:
     """Files of an answer: words and address."""
     names = {"compare": "Purchase file", "rows": "Calibration"}
     job = names.get(form.kind, "Job file")
-    words = {"zip": "Launch folder", "yaml": job, "html": "Page", "json": "JSON"}
+    words = {"zip": "Launch folder", "yaml": job, "html": "Document", "json": "JSON"}
     missing = {"zip": not answer.files, "yaml": not answer.job}
     return [
         (name, _file(form, ending))

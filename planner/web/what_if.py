@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Request, Response
 
-from planner.report.pages.blocks import Tile
+from planner.document.blocks import Tile
 from planner.web import render
 from planner.web.commands import command_of
 from planner.web.desk import Desk, LeftError

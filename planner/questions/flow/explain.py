@@ -12,7 +12,7 @@ from planner.report.heading import heading
 from planner.specs.answer.explanation import Explained
 
 if TYPE_CHECKING:
-    from planner.report.pages import Page
+    from planner.document.blocks import Document
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Reasoned:
     answer: Explained
     workload: Workload
 
-    def page(self) -> "Page":
+    def page(self) -> "Document":
         """The page of the answer.
 
         Returns:

@@ -23,9 +23,9 @@ from planner.search.stop import Stop
 from planner.specs.answer.result import Plan, Result
 
 if TYPE_CHECKING:
+    from planner.document.blocks import Document
     from planner.launch import PlanFile
     from planner.launch.brief import LaunchFile
-    from planner.report.pages import Page
 
 FRONT_TIME = 30.0
 """Most time to search the fronts of a page. [s]"""
@@ -51,7 +51,7 @@ class Planned:
         """Answer for each phase. [-], shape (phases,)."""
         return tuple(part.result for part in self.result.phases) or (self.result,)
 
-    def page(self, seconds: float) -> "Page":
+    def page(self, seconds: float) -> "Document":
         """The page of the answer, or one page for the answers of all phases.
 
         Args:
@@ -186,7 +186,7 @@ def _better(job: Job, found: Result, stop: Stop) -> tuple[str, ...]:
 
 def _page(
     job: Job, result: Result, trail: Sequence[SearchState], until: float
-) -> "Page":
+) -> "Document":
     """The page of one answer, after a search of the fronts till a time."""
     from planner.explanation.fronts import fronts  # noqa: PLC0415
     from planner.report.pages import Extras, plan_page  # noqa: PLC0415

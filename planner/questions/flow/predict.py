@@ -21,7 +21,7 @@ from planner.why.ask import terms_of
 from planner.why.terms import PhaseTerm, Why
 
 if TYPE_CHECKING:
-    from planner.report.pages import Page
+    from planner.document.blocks import Document
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Priced:
             phases=parts,
         )
 
-    def page(self) -> "Page":
+    def page(self) -> "Document":
         """The page of one layout, or of one layout for each phase.
 
         Returns:

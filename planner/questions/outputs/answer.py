@@ -10,7 +10,7 @@ from planner.questions.inputs.given import FilePath
 from planner.questions.outputs.files import write_whole
 
 if TYPE_CHECKING:
-    from planner.report.pages import Page
+    from planner.document.blocks import Document
 
 Rows = list[dict[str, object]]
 """A table, ready for `pandas.DataFrame`: plain values by the name of their column."""
@@ -47,12 +47,12 @@ class Answer(BaseModel, ABC):
         """
 
     @abstractmethod
-    def _page(self) -> "Page":
+    def _page(self) -> "Document":
         """The page that notebooks show a part of."""
 
     def _html(self) -> str:
         """The whole page as one file. [HTML]."""
-        from planner.report.pages import page_html  # noqa: PLC0415
+        from planner.document.page import page_html  # noqa: PLC0415
 
         return page_html(self._page())
 
@@ -76,6 +76,6 @@ class Answer(BaseModel, ABC):
         write_whole(Path(path), self._html())
 
     def _repr_html_(self) -> str:
-        from planner.report.pages.frame import card_html  # noqa: PLC0415
+        from planner.document.page import card_html  # noqa: PLC0415
 
         return card_html(self._page())

@@ -24,7 +24,7 @@ from planner.search.stop import Stop
 from planner.specs.answer import tuning
 
 if TYPE_CHECKING:
-    from planner.report.pages import Page
+    from planner.document.blocks import Document
 
 
 class Tuning(tuning.Tuning, Answer):
@@ -38,7 +38,7 @@ class Tuning(tuning.Tuning, Answer):
         """
         return [run.model_dump(exclude={"layout"}) for run in self.runs]
 
-    def _page(self) -> "Page":
+    def _page(self) -> "Document":
         from planner.report.answers.tuning import tuning_page  # noqa: PLC0415
 
         return tuning_page(self)

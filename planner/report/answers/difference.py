@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from planner.document.blocks import Document, Facts, Section, Table
 from planner.planning.reasons import NO_DIFFERENCE
-from planner.report.pages.blocks import Facts, Page, Section, Table
-from planner.report.pages.sheets import Sheet
 from planner.report.screen.fitting import Part, Screen
 from planner.report.screen.verdict import three_digits
 from planner.specs.answer.difference import Difference, FieldChange, TermChange
@@ -95,19 +94,17 @@ def _short(value: object) -> str:
     return text if len(text) <= _SHORT else f"{text[: _SHORT - 4]} ..."
 
 
-def difference_page(answer: Difference) -> Page:
+def difference_page(answer: Difference) -> Document:
     """The page of two plans."""
     tables = {
-        "Time [s]": Sheet(
-            "", TERMS, tuple(term_rows(answer.time_s, answer.step_time_s))
+        "Time [s]": Table(TERMS, tuple(term_rows(answer.time_s, answer.step_time_s))),
+        "Memory of the fullest GPU [GiB]": Table(
+            TERMS, tuple(term_rows(answer.memory_gib, answer.device_gib))
         ),
-        "Memory of the fullest GPU [GiB]": Sheet(
-            "", TERMS, tuple(term_rows(answer.memory_gib, answer.device_gib))
-        ),
-        "Layout": Sheet("", FIELDS, tuple(field_rows(answer.layout)), 3),
-        "Job": Sheet("", FIELDS, tuple(field_rows(answer.spec)), 3),
+        "Layout": Table(FIELDS, tuple(field_rows(answer.layout)), 3),
+        "Job": Table(FIELDS, tuple(field_rows(answer.spec)), 3),
     }
-    return Page(
+    return Document(
         title="planner diff",
         eyebrow=f"{answer.a.name} and {answer.b.name}",
         answer=sentence(answer),
@@ -115,7 +112,7 @@ def difference_page(answer: Difference) -> Page:
         sections=[
             Section("plans", "Plans", [Facts(_sides(answer))]),
             *(
-                Section(f"part-{at}", title, [Table(sheet)])
+                Section(f"part-{at}", title, [sheet])
                 for at, (title, sheet) in enumerate(tables.items())
             ),
         ],

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from planner.report.pages.blocks import Facts, Page, Section, Table
-from planner.report.pages.sheets import Sheet
+from planner.document.blocks import Document, Facts, Section, Table
 from planner.report.run import short
 from planner.report.screen.fitting import Part, Screen
 from planner.report.screen.sentences import (
@@ -154,13 +153,13 @@ ROUNDS = ("planned", "MFU", "best size at that rate")
 """Titles of the models that were planned on the way."""
 
 
-def size_page(answer: SizeAnswer, plan: Page) -> Page:
+def size_page(answer: SizeAnswer, plan: Document) -> Document:
     """The page of a size: its figures, then the nearest model's plan."""
     parts: list[Facts | Table] = [Facts(facts(answer))]
     if answer.alone is not None:
-        sheet = Sheet("", ("", *COLUMNS), tuple(choices(answer)))
-        parts.append(Table(sheet))
-    parts.append(Table(Sheet("", ROUNDS, tuple(rounds(answer)))))
+        sheet = Table(("", *COLUMNS), tuple(choices(answer)))
+        parts.append(sheet)
+    parts.append(Table(ROUNDS, tuple(rounds(answer))))
     return replace(
         plan,
         title="planner size",

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from planner.report.pages.blocks import Facts, Page, Section, Table
-from planner.report.pages.sheets import Sheet
+from planner.document.blocks import Document, Facts, Section, Table
 from planner.report.screen.fitting import Part, Screen
 from planner.report.screen.sentences import dashed
 from planner.report.screen.verdict import three_digits
@@ -123,18 +122,18 @@ def _share(value: float | None) -> str:
     return "under 1%" if value < 0.5 else "over 99%"
 
 
-def tuning_page(answer: Tuning) -> Page:
+def tuning_page(answer: Tuning) -> Document:
     """The page of short runs."""
-    rows = Sheet("", COLUMNS, tuple(map(_cells, _ordered(answer))), len(COLUMNS))
+    rows = Table(COLUMNS, tuple(map(_cells, _ordered(answer))), len(COLUMNS))
     facts = [("next", answer.next or "-"), ("best", answer.best or "-")]
     facts += [("command", answer.script)]
-    return Page(
+    return Document(
         title="planner tune",
         eyebrow=answer.title,
         answer=sentence(answer),
         lead=" ".join(reading_words(answer)),
         sections=[
-            Section("runs", "Runs", [Table(rows)]),
+            Section("runs", "Runs", [rows]),
             Section("next", "Next", [Facts(facts)]),
         ],
     )

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from planner.document.blocks import Figure
 from planner.report.charts.look import (
     ROW,
-    Figure,
     axis,
     bars,
     downwards,

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.report.charts.look import Figure, Legend, Trace, axis, layout, rounded
+from planner.document.blocks import Figure, Legend
+from planner.report.charts.look import Trace, axis, layout, rounded
 from planner.report.charts.timeline import Span, Timeline, Wait
 
 MOST_DRAWN = 2_400

@@ -4,11 +4,7 @@ from collections.abc import Sequence
 
 from planner.specs.answer.estimate import WAIT_WORDS
 
-Figure = dict[str, object]
-"""`data` and `layout`, as plotly.js takes them, colours as names of the palette."""
 Trace = dict[str, object]
-Legend = tuple[tuple[str, str], ...]
-"""Name and colour of every kind of mark. [text]"""
 
 CAUSE_COLOURS = {
     "compute": "compute",

@@ -10,10 +10,9 @@ from planner.comparison.vocabulary import (
     money,
     money_unit,
 )
+from planner.document.blocks import Figure, Legend
 from planner.report.charts.look import (
     ROW,
-    Figure,
-    Legend,
     Trace,
     axis,
     bars,

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
+from planner.document.blocks import Gpu, Node, Rack
 from planner.hardware.graph.topology import ClusterTopology
 from planner.specs.layouts.axes import MESH
 from planner.specs.layouts.layout import Layout
@@ -127,34 +128,6 @@ def _widest(group: Ints, unit: Ints) -> int:
     width = int(unit.max()) + 1
     pairs = np.unique(group * width + unit)
     return int(np.bincount(np.unique(pairs // width, return_inverse=True)[1]).max())
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """One GPU of the picture."""
-
-    stage: int
-    ours: bool
-    """True if the GPU belongs to the replica that is shown."""
-    hue: int
-    title: str
-
-
-@dataclass(frozen=True)
-class Node:
-    """A node or a larger scale-up domain."""
-
-    name: str
-    wide: int
-    gpus: tuple[Gpu, ...]
-
-
-@dataclass(frozen=True)
-class Rack:
-    """Nodes that share a unit of the first tier."""
-
-    name: str
-    nodes: tuple[Node, ...]
 
 
 def picture(ranks: Ranks, most: int = MOST_NODES) -> tuple[tuple[Rack, ...], int]:

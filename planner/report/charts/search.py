@@ -3,10 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from planner.document.blocks import Figure, Legend
 from planner.report.charts.look import (
     ROW,
-    Figure,
-    Legend,
     axis,
     bars,
     downwards,

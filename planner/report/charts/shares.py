@@ -2,11 +2,10 @@
 
 from itertools import accumulate
 
+from planner.document.blocks import Figure, Legend
 from planner.report.charts.look import (
     CAUSE_COLOURS,
     ROW,
-    Figure,
-    Legend,
     axis,
     bars,
     downwards,

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from planner.report.charts.look import Figure, Legend, Trace, axis, layout, rounded
+from planner.document.blocks import Figure, Legend
+from planner.report.charts.look import Trace, axis, layout, rounded
 from planner.specs.answer.sweep import Cell, SweepAnswer
 
 COLOURS = (

@@ -11,6 +11,17 @@ from planner.comparison.vocabulary import (
     money,
     tokens_words,
 )
+from planner.document.blocks import (
+    Block,
+    Chart,
+    Document,
+    Facts,
+    Folded,
+    Notes,
+    Section,
+    Table,
+    Tile,
+)
 from planner.planning.reasons import gpus_words
 from planner.report.charts.purchases import (
     NEXT_LEGEND,
@@ -19,18 +30,6 @@ from planner.report.charts.purchases import (
     side_by_side,
     time_cost,
 )
-from planner.report.pages.blocks import (
-    Block,
-    Chart,
-    Facts,
-    Folded,
-    Notes,
-    Page,
-    Section,
-    Table,
-    Tile,
-)
-from planner.report.pages.sheets import Sheet
 from planner.report.run import run_rows
 from planner.specs.answer.estimate import Interval
 from planner.specs.layouts.layout_text import short_layout
@@ -43,10 +42,10 @@ _MEASURES = {
 }
 
 
-def comparison_page(answer: Comparison) -> Page:
+def comparison_page(answer: Comparison) -> Document:
     """Everything that a comparison found."""
     best = next((c for c in answer.candidates if c.name == answer.best), None)
-    return Page(
+    return Document(
         title="planner compare",
         eyebrow=f"{answer.title}; {_asked(answer)}",
         answer=_answer(best) if best else "No candidate to sign for",
@@ -95,7 +94,8 @@ def _tiles(best: CandidateAnswer) -> Iterator[Tile]:
     if cost is not None:
         low, high = money(cost.total.low), money(cost.total.high)
         yield Tile("Cost", money(cost.total.value), between(low, high))
-    yield Tile("Energy", *energy_words(run.energy_mwh.value).split())
+    amount, unit = energy_words(run.energy_mwh.value).split()
+    yield Tile("Energy", amount, unit)
     mfu, step = plan.estimate.mfu.full_attention, plan.estimate.step_time_s.value
     yield Tile("Share of peak (MFU)", f"{mfu:.1%}", f"{step:.3f} s a step")
     if best.tokens_per_usd is not None:
@@ -125,7 +125,7 @@ def _candidates(answer: Comparison) -> Iterator[Section]:
         "tokens per dollar",
         "MFU",
     )
-    table = Table(Sheet("", columns, rows, words=2))
+    table = Table(columns, rows, words=2)
     lead = (
         "A star: no other candidate is both faster and cheaper. Bounds hold 90% of "
         "what is measured."
@@ -197,7 +197,7 @@ def _front(answer: Comparison) -> Iterator[Section]:
                 "Large: the count chosen of each candidate. The dotted stair is the "
                 "front: nothing planned is both faster and cheaper.",
             ),
-            Folded("The front", [Table(Sheet("", columns, rows))]),
+            Folded("The front", [Table(columns, rows)]),
         ],
     )
 
@@ -220,7 +220,7 @@ def _next(answer: Comparison) -> Iterator[Section]:
         "What the next dollar buys",
         [
             Chart(next_dollar(answer.extras), "Time saved by one step", NEXT_LEGEND),
-            Table(Sheet("", columns, rows, words=2)),
+            Table(columns, rows, words=2),
         ],
         f"One step of more or better hardware for {answer.best}.",
     )
@@ -245,7 +245,7 @@ def _plans(candidates: Sequence[CandidateAnswer]) -> Section:
         for one in candidates
         if one.chosen and one.nodes is not None
     ]
-    parts: list[Block] = [Table(Sheet("", columns, rows, words=3))]
+    parts: list[Block] = [Table(columns, rows, words=3)]
     parts += [Notes(notes, "Why so many nodes")] if notes else []
     lead = "The gap is how much faster another plan may be, at most."
     return Section("plans", "The plan on each", parts, lead)

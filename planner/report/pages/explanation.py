@@ -3,6 +3,17 @@
 from collections.abc import Iterator, Sequence
 
 from planner.cost.workload import Workload
+from planner.document.blocks import (
+    Block,
+    Chart,
+    Document,
+    Facts,
+    Folded,
+    Notes,
+    Section,
+    Table,
+    Tile,
+)
 from planner.report.charts.choices import (
     NEIGHBOUR_LEGEND,
     TORNADO_LEGEND,
@@ -10,17 +21,6 @@ from planner.report.charts.choices import (
     tornado,
 )
 from planner.report.heading import Heading
-from planner.report.pages.blocks import (
-    Block,
-    Chart,
-    Facts,
-    Folded,
-    Notes,
-    Page,
-    Section,
-    Table,
-    Tile,
-)
 from planner.report.pages.parts import (
     assumptions_section,
     eyebrow,
@@ -29,21 +29,20 @@ from planner.report.pages.parts import (
     tiles,
 )
 from planner.report.pages.plan import front_parts, tie_parts
-from planner.report.pages.sheets import Sheet
 from planner.specs.answer.explanation import Change, Explained, Judgement
 from planner.specs.layouts.layout_text import short_layout
 
 
-def explanation_page(answer: Explained, workload: Workload, title: Heading) -> Page:
+def explanation_page(answer: Explained, workload: Workload, title: Heading) -> Document:
     """Limits that clash and changes that help, or reasons why the best plan wins."""
     return (_feasible if answer.best else _infeasible)(answer, workload, title)
 
 
-def _infeasible(answer: Explained, workload: Workload, title: Heading) -> Page:
+def _infeasible(answer: Explained, workload: Workload, title: Heading) -> Document:
     del workload
     said = {"infeasible": "nothing fits", "unknown": "no plan in time"}
     verdict = said.get(answer.status, answer.status)
-    return Page(
+    return Document(
         title=f"planner explain: {title.model}",
         eyebrow=eyebrow(title),
         answer=f"{title.model} on {title.on}: {verdict}",
@@ -67,9 +66,9 @@ def _need(answer: Explained) -> Iterator[Tile]:
 def _conflict(answer: Explained) -> Iterator[Section]:
     if answer.conflict:
         rows = tuple((limit.field, limit.limit) for limit in answer.conflict)
-        sheet = Sheet("", ("where it stands", "limit"), rows, words=2)
+        sheet = Table(("where it stands", "limit"), rows, words=2)
         lead = "Without any one of these a layout would fit."
-        yield Section("conflict", "What cannot hold together", [Table(sheet)], lead)
+        yield Section("conflict", "What cannot hold together", [sheet], lead)
 
 
 def _helps(answer: Explained) -> Iterator[Section]:
@@ -88,9 +87,9 @@ def _helps(answer: Explained) -> Iterator[Section]:
             for each in answer.relaxations
         )
         columns = ("change", "then", "as an option", "step s", "GPUs")
-        sheet = Sheet("", columns, rows, words=3)
+        sheet = Table(columns, rows, words=3)
         lead = "Each change was searched, the cheapest first."
-        yield Section("relaxations", "What would help", [Table(sheet)], lead)
+        yield Section("relaxations", "What would help", [sheet], lead)
 
 
 def _small_print(answer: Explained) -> Iterator[Section]:
@@ -103,12 +102,12 @@ def _small_print(answer: Explained) -> Iterator[Section]:
         yield Section("notes", "Notes", parts)
 
 
-def _feasible(answer: Explained, workload: Workload, title: Heading) -> Page:
+def _feasible(answer: Explained, workload: Workload, title: Heading) -> Document:
     best = answer.best
     assert best is not None
     step = best.estimate.step_time_s.value
     shape = short_layout(best.layout).replace(",", ", ")
-    return Page(
+    return Document(
         title=f"planner explain: {title.model}",
         eyebrow=eyebrow(title),
         answer=f"{title.model} on {title.on}: {step:.2f} s a step, and why",
@@ -146,7 +145,7 @@ def _judged(given: Judgement | None) -> Iterator[Section]:
     parts: list[Block] = [Facts(plain_rows(given.layout))]
     parts += [Notes(given.wrong, "What is wrong with it")] if given.wrong else []
     if rows:
-        parts.append(Table(Sheet("", ("what", "brings"), tuple(rows), words=2)))
+        parts.append(Table(("what", "brings"), tuple(rows), words=2))
     yield Section("given", "The given layout", parts, lead)
 
 
@@ -169,7 +168,7 @@ def _binding(answer: Explained) -> Iterator[Section]:
     columns = ("stage", "bound by", "why", "busy", "GiB")
     parts: list[Block] = []
     if rows:
-        parts.append(Table(Sheet("", columns, rows, words=3)))
+        parts.append(Table(columns, rows, words=3))
     parts += tie_parts(answer.tie, robust=answer.robust)
     if parts:
         yield Section("binding", "What binds it", parts)
@@ -183,16 +182,16 @@ def _neighbours(answer: Explained) -> Iterator[Section]:
         figure = neighbour_chart(answer.neighbours)
         parts.append(Chart(figure, "The best plan with one change", NEIGHBOUR_LEGEND))
     rows = tuple((each.change, each.effect) for each in answer.neighbours)
-    sheet = Sheet("", ("change", "then"), rows, words=2)
-    parts.append(Folded("In words", [Table(sheet)]))
+    sheet = Table(("change", "then"), rows, words=2)
+    parts.append(Folded("In words", [sheet]))
     yield Section("neighbours", "Why not a neighbour", parts)
 
 
 def _prices(answer: Explained) -> Iterator[Section]:
     if answer.limits:
         rows = tuple((each.limit, each.effect) for each in answer.limits)
-        sheet = Sheet("", ("limit", "price"), rows, words=2)
-        yield Section("limits", "What each limit costs", [Table(sheet)])
+        sheet = Table(("limit", "price"), rows, words=2)
+        yield Section("limits", "What each limit costs", [sheet])
 
 
 def _machine(answer: Explained) -> Iterator[Section]:
@@ -200,13 +199,13 @@ def _machine(answer: Explained) -> Iterator[Section]:
     if not found:
         return
     rows = tuple((each.change, each.effect) for each in found)
-    sheet = Sheet("", ("with", "effect"), rows, words=2)
+    sheet = Table(("with", "effect"), rows, words=2)
     yield Section(
         "machine",
         "On a better machine",
         [
             Chart(tornado(found), "What one better number would save", TORNADO_LEGEND),
-            Folded("In words", [Table(sheet)]),
+            Folded("In words", [sheet]),
         ],
     )
 

@@ -1,5 +1,6 @@
 """The page of `planner memory`: what a job holds, and the most that fits."""
 
+from planner.document.blocks import Document, Facts, Section, Table
 from planner.report.heading import Heading
 from planner.report.memory import (
     cheapest_words,
@@ -8,9 +9,7 @@ from planner.report.memory import (
     most_rows,
     most_served_rows,
 )
-from planner.report.pages.blocks import Facts, Page, Section, Table
 from planner.report.pages.parts import eyebrow, memory_section, memory_tile
-from planner.report.pages.sheets import Sheet
 from planner.specs.answer.memory import (
     InferenceMemory,
     TrainingMemory,
@@ -18,10 +17,10 @@ from planner.specs.answer.memory import (
 from planner.specs.layouts.layout_text import short_layout
 
 
-def training_page(answer: TrainingMemory, title: Heading) -> Page:
+def training_page(answer: TrainingMemory, title: Heading) -> Document:
     """Memory of a training job, and the answers that go with it."""
     judged = "The most frugal legal layout" if answer.chosen else "As given"
-    return Page(
+    return Document(
         title=f"planner memory: {title.model}",
         eyebrow=eyebrow(title),
         answer=f"{title.model} on {title.on}: {answer.memory.verdict}",
@@ -49,16 +48,16 @@ def _methods(answer: TrainingMemory) -> Table:
         (method, said, model, device, gpus, nodes)
         for method, device, said, model, gpus, nodes in methods_rows(answer.methods)
     )
-    return Table(Sheet("", columns, rows, words=3))
+    return Table(columns, rows, words=3)
 
 
-def serving_page(answer: InferenceMemory, model: str, gpu: str) -> Page:
+def serving_page(answer: InferenceMemory, model: str, gpu: str) -> Document:
     """Memory of an inference job, and the answers that go with it."""
     on = f"{answer.gpus} x {gpu}"
     (stage,) = answer.memory.stages
     held = stage.model_dump(mode="json", exclude={"stage", "moment"})
     rows = tuple((name.replace("_", " "), f"{gib:.2f}") for name, gib in held.items())
-    return Page(
+    return Document(
         title=f"planner memory: {model}",
         eyebrow=f"{model} served by {on}",
         answer=f"{model} on {on}: {answer.memory.verdict}",
@@ -66,6 +65,6 @@ def serving_page(answer: InferenceMemory, model: str, gpu: str) -> Page:
         tiles=[memory_tile(answer.memory)],
         sections=[
             Section("most", "The most that fits", [Facts(most_served_rows(answer))]),
-            Section("memory", "Memory", [Table(Sheet("", ("category", "GiB"), rows))]),
+            Section("memory", "Memory", [Table(("category", "GiB"), rows)]),
         ],
     )

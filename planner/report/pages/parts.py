@@ -4,6 +4,18 @@ from collections.abc import Iterator, Sequence
 
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
+from planner.document.blocks import (
+    Block,
+    Chart,
+    Facts,
+    Folded,
+    Mood,
+    Notes,
+    Racks,
+    Section,
+    Table,
+    Tile,
+)
 from planner.report.charts.gantt import gantt, left_out, legend, windows
 from planner.report.charts.racks import (
     Ranks,
@@ -22,18 +34,6 @@ from planner.report.charts.shares import (
 )
 from planner.report.charts.timeline import Timeline, timeline, too_long
 from planner.report.heading import Heading
-from planner.report.pages.blocks import (
-    Block,
-    Chart,
-    Facts,
-    Folded,
-    Notes,
-    Racks,
-    Section,
-    Table,
-    Tile,
-)
-from planner.report.pages.sheets import Sheet
 from planner.report.pages.sources import constants_sheet, source_sheets
 from planner.report.tables import CATEGORIES, verdict_line
 from planner.specs.answer.estimate import Estimate, MemoryEstimate, Verdict
@@ -43,7 +43,7 @@ from planner.specs.counted import counted
 from planner.specs.layouts.layout import Layout
 from planner.specs.layouts.layout_text import layout_rows
 
-MOODS: dict[Verdict, str] = {"fits": "good", "at-risk": "warn", "oom": "bad"}
+MOODS: dict[Verdict, Mood] = {"fits": "good", "at-risk": "warn", "oom": "bad"}
 """Verdict to the colour of its tile. [text]"""
 PLAIN = {
     "tensor": "parts of a layer (tensor)",
@@ -157,7 +157,7 @@ def _lying(ranks: Ranks, layout: Layout) -> Iterator[Block]:
     )
     columns = ("group", "ranks", *(f"{name}s touched" for name in names))
     if rows:
-        yield Table(Sheet("", columns, rows))
+        yield Table(columns, rows)
     racks, hidden = picture(ranks)
     more = f" {hidden:,} more of its {names[0]}s are not drawn." if hidden else ""
     drawn = (gpu for rack in racks for node in rack.nodes for gpu in node.gpus)
@@ -235,7 +235,7 @@ def memory_section(memory: MemoryEstimate) -> Section:
         for stage in memory.stages
     )
     columns = ("GiB", "fullest at", *CATEGORIES, "device")
-    parts.append(Folded("Every number", [Table(Sheet("", columns, rows, words=2))]))
+    parts.append(Folded("Every number", [Table(columns, rows, words=2)]))
     return Section("memory", "Memory", parts, _sentence(verdict_line(memory).plain))
 
 
@@ -279,7 +279,7 @@ def assumptions_section(
     parts: list[Block] = [Notes(warnings, "Warnings")] if warnings else []
     parts.append(Notes(estimate.assumptions, "Assumed, and left out"))
     parts += [
-        Folded(f"{sheet.title} ({len(sheet.rows)})", [Table(_untitled(sheet))])
+        Folded(f"{sheet.title} ({len(sheet.rows)})", [_untitled(sheet)])
         for sheet in (*source_sheets(pricing), constants_sheet(estimate.stack))
     ]
     return Section(
@@ -291,5 +291,5 @@ def assumptions_section(
     )
 
 
-def _untitled(sheet: Sheet) -> Sheet:
-    return Sheet("", sheet.columns, sheet.rows, sheet.words)
+def _untitled(sheet: Table) -> Table:
+    return Table(sheet.columns, sheet.rows, sheet.words)

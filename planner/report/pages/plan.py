@@ -4,6 +4,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.cost.workload import Workload
+from planner.document.blocks import (
+    Block,
+    Chart,
+    Document,
+    Facts,
+    Folded,
+    Notes,
+    Pick,
+    Section,
+    Table,
+    Tile,
+)
 from planner.report.answers.amounts import BEST
 from planner.report.charts.choices import front_chart
 from planner.report.charts.search import (
@@ -13,18 +25,6 @@ from planner.report.charts.search import (
     trail_chart,
 )
 from planner.report.heading import Heading
-from planner.report.pages.blocks import (
-    Block,
-    Chart,
-    Facts,
-    Folded,
-    Notes,
-    Page,
-    Pick,
-    Section,
-    Table,
-    Tile,
-)
 from planner.report.pages.parts import (
     assumptions_section,
     eyebrow,
@@ -34,7 +34,6 @@ from planner.report.pages.parts import (
     tiles,
     time_section,
 )
-from planner.report.pages.sheets import Sheet
 from planner.report.screen import planless, verdict
 from planner.report.text import certificate
 from planner.report.ties import bought, free_rows, tie_sentences, yours_sentences
@@ -68,12 +67,12 @@ class Extras:
 
 def plan_page(
     result: Result, workload: Workload, title: Heading, extras: Extras
-) -> Page:
+) -> Document:
     """Everything that a search found, or reasons why it found nothing."""
     if not result.plans:
         return _empty(result, title, extras)
     best = result.plans[0]
-    return Page(
+    return Document(
         title=f"planner plan: {title.model}",
         eyebrow=eyebrow(title),
         answer=verdict(title, [("", best.estimate)]),
@@ -117,11 +116,11 @@ def _proof(result: Result) -> Tile:
     return Tile("Proof", result.status, said, "good" if good else "warn")
 
 
-def _empty(result: Result, title: Heading, extras: Extras) -> Page:
+def _empty(result: Result, title: Heading, extras: Extras) -> Document:
     reasons = result.explanation.infeasible
     parts: list[Block] = [Notes(reasons)] if reasons else []
     why = Section("why", "Why nothing fits", parts)
-    return Page(
+    return Document(
         title=f"planner plan: {title.model}",
         eyebrow=eyebrow(title),
         answer=planless(title, result),
@@ -165,11 +164,11 @@ def front_parts(
     for points, measure, name in pairs:
         if len(points) > 1:
             parts.append(Chart(front_chart(points, measure), name))
-            parts.append(Folded("Its plans", [Table(_front_sheet(points))]))
+            parts.append(Folded("Its plans", [_front_sheet(points)]))
     return parts
 
 
-def _front_sheet(points: Sequence[FrontPoint]) -> Sheet:
+def _front_sheet(points: Sequence[FrontPoint]) -> Table:
     rows = tuple(
         (
             short_layout(point.layout).replace(",", ", "),
@@ -180,7 +179,7 @@ def _front_sheet(points: Sequence[FrontPoint]) -> Sheet:
         )
         for point in points
     )
-    return Sheet("", ("plan", "step s", "GPUs", "GiB", "free GiB"), rows)
+    return Table(("plan", "step s", "GPUs", "GiB", "free GiB"), rows)
 
 
 def _search(result: Result, extras: Extras) -> Section:
@@ -200,33 +199,33 @@ def _search(result: Result, extras: Extras) -> Section:
         parts.append(
             Chart(removed_chart(result.search.pruned), "What removed candidates")
         )
-        parts.append(Folded("Every rule", [Table(_rules(result))]))
+        parts.append(Folded("Every rule", [_rules(result)]))
     told = certificate(result).plain
     return Section("search", "The search", parts, f"{told[0].upper()}{told[1:]}.")
 
 
-def _rules(result: Result) -> Sheet:
+def _rules(result: Result) -> Table:
     ranked = sorted(result.search.pruned.items(), key=lambda item: (-item[1], item[0]))
     rows = tuple((rule, f"{count:,}") for rule, count in ranked)
-    return Sheet("", ("rule", "candidates"), rows)
+    return Table(("rule", "candidates"), rows)
 
 
 def _others(result: Result) -> Iterator[Section]:
     """Runners-up, and plans that tie."""
     parts: list[Block] = []
     if len(result.plans) > 1:
-        parts.append(Table(_runners_up(result.plans)))
+        parts.append(_runners_up(result.plans))
     parts += tie_parts(result.tie, robust=result.robust)
     if options := bought(result):
         parts.append(Notes([f"{each}." for each in options], "More risk"))
     if rows := free_rows(result):
         columns = ("more free", "slower", "GiB", "plan")
-        parts.append(Table(Sheet("More memory free", columns, rows)))
+        parts.append(Table(columns, rows, title="More memory free"))
     if parts:
         yield Section("others", "What came close", parts)
 
 
-def _runners_up(plans: Sequence[RankedPlan]) -> Sheet:
+def _runners_up(plans: Sequence[RankedPlan]) -> Table:
     best, *others = plans
     rows = tuple(
         (
@@ -240,7 +239,7 @@ def _runners_up(plans: Sequence[RankedPlan]) -> Sheet:
         for plan in others
     )
     columns = ("rank", "against the best", "why", "step s", "slower", "GiB")
-    return Sheet("Runners-up", columns, rows, words=3)
+    return Table(columns, rows, 3, "Runners-up")
 
 
 def _listed(plans: Sequence[RankedPlan]) -> Iterator[Section]:
@@ -303,5 +302,5 @@ def tie_parts(tie: Tie | None, *, robust: bool) -> list[Block]:
     columns = ("plan", "slower", "off by", "free GiB", "axes")
     return [
         Notes(tie_sentences(tie, robust=robust), "A tie"),
-        Table(Sheet("", columns, rows)),
+        Table(columns, rows),
     ]

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from planner.cost.workload import Workload
+from planner.document.blocks import Document
 from planner.report.heading import Heading
-from planner.report.pages.blocks import Page
 from planner.report.pages.parts import (
     assumptions_section,
     eyebrow,
@@ -21,9 +21,9 @@ def prediction_page(
     workload: Workload,
     title: Heading,
     warnings: Sequence[str] = (),
-) -> Page:
+) -> Document:
     """Everything predicted of one given layout."""
-    return Page(
+    return Document(
         title=f"planner predict: {title.model}",
         eyebrow=eyebrow(title),
         answer=verdict(title.using(plan.layout.gpus), [("", plan.estimate)]),

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from planner.report.pages.blocks import Block, Facts, Notes, Page, Section, Table, Tile
-from planner.report.pages.sheets import Sheet
+from planner.document.blocks import Block, Document, Facts, Notes, Section, Table, Tile
 from planner.report.run import PARTS, run_rows, stretch_rows
 from planner.report.screen import run_words
 from planner.specs.answer.run import Run
@@ -12,7 +11,7 @@ from planner.specs.answer.run import Run
 _DAY = 86400.0
 
 
-def phased_page(parts: Sequence[tuple[str, Page]], run: Run | None) -> Page:
+def phased_page(parts: Sequence[tuple[str, Document]], run: Run | None) -> Document:
     """The page of one plan, or of one plan for each phase, with the whole run.
 
     Args:
@@ -71,7 +70,9 @@ def run_section(run: Run) -> Section:
     """
     parts: list[Block] = [Facts(run_rows(run))]
     if len(run.stretches) > 1:
-        sheet = Sheet("Parts of the run", ("part", *PARTS), tuple(stretch_rows(run)))
-        parts.append(Table(sheet))
+        sheet = Table(
+            ("part", *PARTS), tuple(stretch_rows(run)), title="Parts of the run"
+        )
+        parts.append(sheet)
     parts.append(Notes(run.assumptions, "Assumed of the run"))
     return Section("run", "The whole run", parts)

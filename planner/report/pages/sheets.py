@@ -1,8 +1,8 @@
 """Tables of a validation as plain text cells, for a terminal and for a page."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
+from planner.document.blocks import Table
 from planner.evidence.accuracy.errors import Accuracy, Errors
 from planner.evidence.accuracy.ranking import Ranking
 from planner.evidence.accuracy.summary import GROUPINGS, Summary
@@ -22,23 +22,6 @@ GROUP_NAMES = {
     "by_source": "source",
 }
 """Field of a summary to the name of the grouping."""
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A table.
-
-    Attributes:
-        title: Title of the table. [text]
-        columns: Title of each column. [text], shape (columns,)
-        rows: Cells. [text], shape (rows, columns)
-        words: Columns that hold words, on the left of the others. [1]
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    words: int = 1
 
 
 def percent(value: float | None, *, signed: bool = False) -> str:
@@ -69,7 +52,7 @@ def opening(answer: Validation) -> str:
     )
 
 
-def summary_sheet(answer: Validation) -> Sheet:
+def summary_sheet(answer: Validation) -> Table:
     """Errors over rows and as the average over sources, V100 apart."""
     main, apart = answer.summary, answer.summary_v100
     lines = [
@@ -81,7 +64,7 @@ def summary_sheet(answer: Validation) -> Sheet:
         ("V100 memory, over rows", apart.memory),
     ]
     rows = tuple((name, *_error_cells(its)) for name, its in lines if its.n)
-    return Sheet("Errors, predicted / measured - 1", ("", *_ERROR_TITLES), rows)
+    return Table(("", *_ERROR_TITLES), rows, title="Errors, predicted / measured - 1")
 
 
 def _error_cells(its: Errors) -> tuple[str, ...]:
@@ -89,7 +72,7 @@ def _error_cells(its: Errors) -> tuple[str, ...]:
     return (f"{its.n}", *sizes, percent(its.bias, signed=True), percent(its.coverage))
 
 
-def ranking_sheet(answer: Validation) -> Sheet:
+def ranking_sheet(answer: Validation) -> Table:
     """Ranking within sweeps of one job, over sweeps and over sources."""
     main, apart = answer.summary, answer.summary_v100
     lines = [
@@ -97,8 +80,7 @@ def ranking_sheet(answer: Validation) -> Sheet:
         ("over sources", main.macro.ranking),
         ("V100, over sweeps", apart.ranking),
     ]
-    return Sheet(
-        "Ranking of the layouts of one job",
+    return Table(
         (
             "",
             "n",
@@ -110,6 +92,7 @@ def ranking_sheet(answer: Validation) -> Sheet:
             "best in tied",
         ),
         tuple((name, *_ranking_cells(its)) for name, its in lines if its.groups),
+        title="Ranking of the layouts of one job",
     )
 
 
@@ -120,7 +103,7 @@ def _ranking_cells(its: Ranking) -> tuple[str, ...]:
     return f"{its.groups}", percent(its.pairs_right), tau, *map(percent, rates)
 
 
-def sweeps_sheet(answer: Validation) -> Sheet:
+def sweeps_sheet(answer: Validation) -> Table:
     """Every sweep, the lowest Kendall tau first."""
     worst_first = sorted(answer.sweeps, key=lambda sweep: sweep.kendall_tau)
     rows = tuple(
@@ -136,10 +119,10 @@ def sweeps_sheet(answer: Validation) -> Sheet:
         for sweep in worst_first
     )
     titles = ("source", "job", "layouts", "right", "tau", "regret", "best in first 3")
-    return Sheet("Sweeps, worst first", titles, rows, words=2)
+    return Table(titles, rows, words=2, title="Sweeps, worst first")
 
 
-def oom_sheet(answer: Validation) -> Sheet:
+def oom_sheet(answer: Validation) -> Table:
     """Verdicts of planner on runs that worked, and on runs that did not fit."""
     oom = answer.summary.oom
     ran = (oom.true_negative, oom.at_risk_ran, oom.false_positive)
@@ -150,8 +133,8 @@ def oom_sheet(answer: Validation) -> Sheet:
     )
     titles = ("run", "n", "called fits", "at-risk", "oom")
     kept = tuple(row for row in rows if row[1] != "0")
-    return Sheet(
-        "Out of memory (at-risk and oom together where none fitted)", titles, kept
+    return Table(
+        titles, kept, title="Out of memory (at-risk and oom together where none fitted)"
     )
 
 
@@ -161,12 +144,12 @@ def _shares(counts: Sequence[int]) -> tuple[str, ...]:
     return (f"{total}", *shares)
 
 
-def group_sheets(answer: Validation) -> tuple[Sheet, ...]:
+def group_sheets(answer: Validation) -> tuple[Table, ...]:
     """Errors by GPU, framework, stack, architecture, context, scale and source."""
     return tuple(_group_sheet(answer.summary, grouping) for grouping in GROUPINGS)
 
 
-def _group_sheet(summary: Summary, grouping: str) -> Sheet:
+def _group_sheet(summary: Summary, grouping: str) -> Table:
     groups: dict[str, Accuracy] = getattr(summary, grouping)
     memory = tuple(f"memory {title}" for title in _GROUP_TITLES)
     rows = tuple(
@@ -174,7 +157,7 @@ def _group_sheet(summary: Summary, grouping: str) -> Sheet:
         for name, its in groups.items()
     )
     name = GROUP_NAMES[grouping]
-    return Sheet(f"By {name}", (name, *_GROUP_TITLES, *memory), rows)
+    return Table((name, *_GROUP_TITLES, *memory), rows, title=f"By {name}")
 
 
 def _group_cells(its: Errors) -> tuple[str, ...]:
@@ -182,22 +165,22 @@ def _group_cells(its: Errors) -> tuple[str, ...]:
     return (n, *rest)
 
 
-def claims_sheet(answer: Validation) -> Sheet:
+def claims_sheet(answer: Validation) -> Table:
     """Gains that plans claim over measured layouts, by source."""
     groups = {n: its.claimed_gain for n, its in answer.summary.by_source.items()}
     every = {"all": answer.summary.claimed_gain} | groups
     shares = {n: (g.median, g.p90, g.over_8_percent) for n, g in every.items() if g.n}
     rows = ((n, str(every[n].n), *map(percent, its)) for n, its in shares.items())
     titles = ("source", "rows", "median", "p90", "over 8%")
-    return Sheet("Gain that our plans claim", titles, tuple(rows))
+    return Table(titles, tuple(rows), title="Gain that our plans claim")
 
 
-def worst_time_sheet(answer: Validation, most: int) -> Sheet:
+def worst_time_sheet(answer: Validation, most: int) -> Table:
     """The rows with the largest errors of step time, V100 apart."""
     return _worst(answer, most, "step time [s]", _time_cells)
 
 
-def worst_memory_sheet(answer: Validation, most: int) -> Sheet:
+def worst_memory_sheet(answer: Validation, most: int) -> Table:
     """The rows with the largest errors of peak memory, V100 apart."""
     return _worst(answer, most, "memory [GiB]", _memory_cells)
 
@@ -215,13 +198,13 @@ def _memory_cells(row: RowResult) -> tuple[float | None, float | None, float | N
     return (*its, row.error.memory)
 
 
-def _worst(answer: Validation, most: int, what: str, cells: Cells) -> Sheet:
+def _worst(answer: Validation, most: int, what: str, cells: Cells) -> Table:
     counted = (r for r in answer.rows if r.counted and "v100" not in r.gpu.lower())
     known = [(error, row) for row in counted if (error := cells(row)[2]) is not None]
     known.sort(key=lambda pair: -abs(pair[0]))
     rows = tuple(_row_cells(row, cells) for _, row in known[:most])
     titles = ("row", "GPUs", "layout", "predicted", "measured", "error")
-    return Sheet(f"Largest errors of {what}", titles, rows, words=3)
+    return Table(titles, rows, words=3, title=f"Largest errors of {what}")
 
 
 def _row_cells(row: RowResult, cells: Cells) -> tuple[str, ...]:
@@ -239,11 +222,10 @@ def number(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.4g}"
 
 
-def suspect_sheet(answer: Validation) -> Sheet:
+def suspect_sheet(answer: Validation) -> Table:
     """Rows whose own source is in doubt: shown, not counted."""
     rows = (row for row in answer.rows if not row.counted and row.status == "ok")
-    return Sheet(
-        "Suspect rows, not counted",
+    return Table(
         ("row", "why", "step error", "memory error"),
         tuple(
             (
@@ -255,27 +237,28 @@ def suspect_sheet(answer: Validation) -> Sheet:
             for row in rows
         ),
         words=2,
+        title="Suspect rows, not counted",
     )
 
 
-def unsupported_sheet(answer: Validation) -> Sheet:
+def unsupported_sheet(answer: Validation) -> Table:
     """Rows that could not be priced, and why."""
     rows = (row for row in answer.rows if row.status == "unsupported")
-    return Sheet("Unsupported rows", ("row", "reason"), _reasons(rows), words=2)
+    return Table(("row", "reason"), _reasons(rows), words=2, title="Unsupported rows")
 
 
-def invalid_sheet(answer: Validation) -> Sheet:
+def invalid_sheet(answer: Validation) -> Table:
     """Rows that could not be read, and why."""
     rows = [row for row in answer.rows if row.status == "invalid"]
     named = tuple((f"{r.file}: {r.id}" if r.id else r.file, r.reason) for r in rows)
-    return Sheet("Invalid rows", ("row", "reason"), named, words=2)
+    return Table(("row", "reason"), named, words=2, title="Invalid rows")
 
 
 def _reasons(rows: Iterable[RowResult]) -> tuple[tuple[str, ...], ...]:
     return tuple((row.id, row.reason) for row in rows)
 
 
-def rows_sheet(answer: Validation) -> Sheet:
+def rows_sheet(answer: Validation) -> Table:
     """Every row that was priced."""
     titles = (
         "row",
@@ -288,8 +271,8 @@ def rows_sheet(answer: Validation) -> Sheet:
     )
     more = ("error", "predicted [GiB]", "measured [GiB]", "error ", "verdict")
     priced = (row for row in answer.rows if row.status == "ok")
-    return Sheet(
-        "All priced rows", (*titles, *more), tuple(map(_full, priced)), words=5
+    return Table(
+        (*titles, *more), tuple(map(_full, priced)), words=5, title="All priced rows"
     )
 
 

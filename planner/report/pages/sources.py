@@ -7,15 +7,15 @@ from pydantic import BaseModel
 from planner.cost.kernels import priced_kernel
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
+from planner.document.blocks import Table
 from planner.hardware.calibration import network
 from planner.report.catalog import facts
-from planner.report.pages.sheets import Sheet
 
 _COLUMNS = ("number", "value", "source")
 _CURVES = frozenset({"source", "seq_len", "forward", "backward"})
 
 
-def source_sheets(workload: Pricing) -> tuple[Sheet, ...]:
+def source_sheets(workload: Pricing) -> tuple[Table, ...]:
     """Facts of the hardware, measurements of it, and the software stack."""
     return (
         *(sheet for part in workload.parts for sheet in _hardware(part)),
@@ -24,7 +24,7 @@ def source_sheets(workload: Pricing) -> tuple[Sheet, ...]:
     )
 
 
-def _hardware(workload: Workload) -> Iterator[Sheet]:
+def _hardware(workload: Workload) -> Iterator[Table]:
     cluster = workload.topology.cluster
     for kind, its in (
         ("GPU", cluster.gpu),
@@ -35,10 +35,10 @@ def _hardware(workload: Workload) -> Iterator[Sheet]:
     ):
         rows = tuple(row for row in facts(its) if row[2])
         if rows:
-            yield Sheet(f"{kind} {its.name}", _COLUMNS, rows, words=3)
+            yield Table(_COLUMNS, rows, words=3, title=f"{kind} {its.name}")
 
 
-def _measured(workload: Workload) -> Sheet:
+def _measured(workload: Workload) -> Table:
     """Measured rates of the GPU and the network, by section of the calibration."""
     its, rows = workload.calibration, list[tuple[str, str, str]]()
     precision = workload.training.precision
@@ -61,7 +61,7 @@ def _measured(workload: Workload) -> Sheet:
         (f"taken over: {section}", "", why) for section, why in its.transferred.items()
     )
     title = f"Measured of {workload.gpu.name}"
-    return Sheet(title, _COLUMNS, (*rows, *borrowed), words=3)
+    return Table(_COLUMNS, (*rows, *borrowed), words=3, title=title)
 
 
 def _numbers(its: BaseModel) -> str:
@@ -82,7 +82,7 @@ def _number(value: object) -> str:
     return f"{value:.4g}"
 
 
-def _stack(workload: Workload) -> Sheet:
+def _stack(workload: Workload) -> Table:
     profile, uncertainty = workload.framework.profile, workload.uncertainty
     rows = (
         (f"{profile.name} {profile.version}", "constants below", profile.source),
@@ -97,13 +97,15 @@ def _stack(workload: Workload) -> Sheet:
             uncertainty.why,
         ),
     )
-    return Sheet("Software stack and intervals", _COLUMNS, rows, words=3)
+    return Table(_COLUMNS, rows, words=3, title="Software stack and intervals")
 
 
-def constants_sheet(stack: Mapping[str, object]) -> Sheet:
+def constants_sheet(stack: Mapping[str, object]) -> Table:
     """Every constant of the stack in force."""
     rows = tuple((name.replace("_", " "), _plain(v)) for name, v in stack.items())
-    return Sheet("Constants of the stack in force", ("constant", "value"), rows, 2)
+    return Table(
+        ("constant", "value"), rows, 2, title="Constants of the stack in force"
+    )
 
 
 def _plain(value: object) -> str:

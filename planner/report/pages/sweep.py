@@ -1,21 +1,20 @@
 """The page of a sweep."""
 
+from planner.document.blocks import Block, Chart, Document, Notes, Section, Table
 from planner.report.charts.sweep import sweep_chart
-from planner.report.pages.blocks import Block, Chart, Notes, Page, Section, Table
-from planner.report.pages.sheets import Sheet
 from planner.report.sweep import cell_rows, columns, reasons_against, sweep_title
 from planner.specs.answer.sweep import Cell, SweepAnswer
 
 
-def sweep_page(answer: SweepAnswer) -> Page:
+def sweep_page(answer: SweepAnswer) -> Document:
     """Everything that a sweep found."""
     reasons = tuple(reasons_against(answer))
     figure, legend = sweep_chart(answer)
     chart = Chart(figure, "Throughput of each combination", legend)
-    sheet = Sheet("", columns(answer), tuple(cell_rows(answer)), len(answer.over))
-    parts: list[Block] = [chart, Table(sheet)]
+    sheet = Table(columns(answer), tuple(cell_rows(answer)), len(answer.over))
+    parts: list[Block] = [chart, sheet]
     parts += [Notes(reasons, "Without a plan")] if reasons else []
-    return Page(
+    return Document(
         title="planner sweep",
         eyebrow=sweep_title(answer),
         answer=_answer(answer),

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from planner.document.blocks import Document, Section, Table
+from planner.document.page import rendered, script_json
 from planner.evidence.accuracy.summary import is_v100
 from planner.evidence.accuracy.validation import Validation
 from planner.report.pages import figures, sheets
-from planner.report.pages.blocks import Page, Section, Table
-from planner.report.pages.frame import rendered, script_json
 
 WORST = 40
 """Rows that a list of the largest errors shows. [1]"""
@@ -27,21 +27,21 @@ def validation_page(answer: Validation) -> str:
     )
 
 
-def summary_page(answer: Validation) -> Page:
+def summary_page(answer: Validation) -> Document:
     """The summary of a validation as a page of its own, without figures."""
-    return Page(
+    return Document(
         title="planner validate",
         eyebrow=sheets.opening(answer),
         answer="Predictions beside measured runs",
         lead="Errors are predicted / measured - 1; suspect rows are not counted.",
         sections=[
-            Section(f"table-{place}", sheet.title, [Table(replace(sheet, title=""))])
+            Section(f"table-{place}", sheet.title, [replace(sheet, title="")])
             for place, sheet in enumerate(_tables(answer))
         ],
     )
 
 
-def _tables(answer: Validation) -> list[sheets.Sheet]:
+def _tables(answer: Validation) -> list[Table]:
     every = [
         sheets.summary_sheet(answer),
         sheets.ranking_sheet(answer),
@@ -51,7 +51,7 @@ def _tables(answer: Validation) -> list[sheets.Sheet]:
     return [sheet for sheet in every if sheet.rows]
 
 
-def _details(answer: Validation) -> list[sheets.Sheet]:
+def _details(answer: Validation) -> list[Table]:
     """Tables that open on a click, long ones."""
     every = [
         *sheets.group_sheets(answer),

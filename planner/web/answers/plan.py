@@ -5,6 +5,7 @@ from collections.abc import Callable
 from inspect import signature
 from typing import Any
 
+from planner.document.blocks import Document
 from planner.errors import BadInputError, UnsupportedPlanError
 from planner.launch.brief import LaunchFile
 from planner.planning.optimize import Progress
@@ -13,7 +14,6 @@ from planner.questions.inputs.limits import memory_bytes
 from planner.questions.plan import plan
 from planner.report.charts.search import SearchState
 from planner.report.heading import heading
-from planner.report.pages.blocks import Page
 from planner.report.pages.parts import tiles
 from planner.report.screen.verdict import planless, verdict
 from planner.search.stop import Stop
@@ -55,13 +55,13 @@ def what_if_answer(question: Question, tell: Tell) -> Answered:
     line = line_of(question)
     found = _searched(line, question, tell)
     said = summary(found)
-    page = Page("", "", said.verdict, said.layout, said.tiles)
+    page = Document("", "", said.verdict, said.layout, said.tiles)
     its = found.phases[0].job.workloads[0].training
     usual = {"seq_len": its.seq_len, "global_batch": its.sequences}
     return _answered(line, found, page, more={k: (str(v),) for k, v in usual.items()})
 
 
-def _answered(line: Line, found: Planned, page: Page, **more: Any) -> Answered:
+def _answered(line: Line, found: Planned, page: Document, **more: Any) -> Answered:
     return Answered(
         page=page,
         json=found.result.model_dump_json(by_alias=True, indent=2),

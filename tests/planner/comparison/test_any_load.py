@@ -19,9 +19,10 @@ from planner.comparison.answer import CandidateAnswer, Comparison, Effort
 from planner.comparison.flow import compare
 from planner.comparison.read import Asking, given_by, sweep_of
 from planner.comparison.store import Store
+from planner.document.page import page_html
 from planner.hardware.reading.files import SHIPPED
 from planner.report.comparison import comparison_report
-from planner.report.pages import comparison_page, page_html
+from planner.report.pages import comparison_page
 
 ROOT = Path(__file__).resolve().parents[3]
 SPACE = {**JOB, "search": {"cp": 1, "recompute": ["none", "full"]}}

@@ -20,8 +20,9 @@ from planner.comparison.choice.quotes import over_the_quotes, quotes_behind
 from planner.comparison.flow import borrowed_rates
 from planner.comparison.read import Sweep
 from planner.comparison.vocabulary import between
+from planner.document.page import page_html
 from planner.report.charts.purchases import side_by_side, time_cost
-from planner.report.pages import comparison_page, page_html
+from planner.report.pages import comparison_page
 from planner.specs.answer.estimate import Interval
 from planner.specs.answer.result import RankedPlan
 from planner.specs.answer.run import Run, RunCheckpoint, RunCost, RunNodes

@@ -10,6 +10,8 @@ from plotly.graph_objects import Figure
 from rich.console import Console
 
 from planner.cost.workload import Workload
+from planner.document.blocks import Chart, Document, Facts, Notes, Pick
+from planner.document.page import hosts, page_html
 from planner.report import heading
 from planner.report.charts.plots import plots
 from planner.report.charts.search import SearchState
@@ -17,15 +19,11 @@ from planner.report.charts.shares import waterfall
 from planner.report.charts.timeline import Timeline, timeline
 from planner.report.pages import (
     Extras,
-    Page,
     explanation_page,
-    page_html,
     phased_page,
     plan_page,
     prediction_page,
 )
-from planner.report.pages.blocks import Chart, Facts, Notes, Pick
-from planner.report.pages.frame import hosts
 from planner.report.pages.plan import CHARTED
 from planner.specs.answer.explanation import (
     Binding,
@@ -84,7 +82,7 @@ def front_of(plan: RankedPlan) -> tuple[FrontPoint, ...]:
     )
 
 
-def planned(priced: Priced) -> Page:
+def planned(priced: Priced) -> Document:
     workload, plan = priced
     front = front_of(plan)
     step = plan.estimate.step_time_s.value
@@ -97,7 +95,7 @@ def planned(priced: Priced) -> Page:
     return plan_page(result_of(plan, other), workload, heading(workload), extras)
 
 
-def explained(priced: Priced) -> Page:
+def explained(priced: Priced) -> Document:
     workload, plan = priced
     front = front_of(plan)
     answer = Explained(
@@ -149,7 +147,7 @@ def explained(priced: Priced) -> Page:
     return explanation_page(answer, workload, heading(workload))
 
 
-def predicted(priced: Priced) -> Page:
+def predicted(priced: Priced) -> Document:
     workload, plan = priced
     return prediction_page(plan, workload, heading(workload), ("rarely meant",))
 
@@ -201,7 +199,7 @@ class Reader(HTMLParser):
             self.text += data
 
 
-def read(page: Page) -> Reader:
+def read(page: Document) -> Reader:
     reader = Reader()
     reader.feed(page_html(page))
     return reader

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 import planner
 from planner.cli import app
+from planner.document.page import page_html
 from planner.report.answers.size import size_screen
-from planner.report.pages import page_html
 
 ON = "8xh100"
 LINE = ("size", "--on", ON, "--days", "10", "--budget", "1e5", "--serve-tokens", "1T")

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from planner.document.page import script_json
 from planner.hardware.reading.characters import is_strange, strange_in
 from planner.launch.text.render import _environment
-from planner.report.pages.frame import script_json
 from planner.specs.reading.escape import (
     comment,
     markdown,

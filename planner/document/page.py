@@ -8,10 +8,10 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from planner import __version__
-from planner.report.pages.blocks import Page
+from planner.document.blocks import Document
 
 
-def page_html(page: Page) -> str:
+def page_html(page: Document) -> str:
     """A page as one file that needs nothing else."""
     figures = [(chart.id, chart.figure) for chart in page.charts()]
     return rendered(
@@ -19,7 +19,7 @@ def page_html(page: Page) -> str:
     )
 
 
-def card_html(page: Page) -> str:
+def card_html(page: Document) -> str:
     """A page as a part of a notebook: the heading, and all but figures folded below."""
     return _template("card.html.j2").render(page=page)
 
@@ -36,7 +36,7 @@ def rendered(template: str, **values: object) -> str:
 
 def _template(name: str) -> Template:
     environment = Environment(
-        loader=PackageLoader("planner.report"),
+        loader=PackageLoader("planner.document"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -65,5 +65,5 @@ def _plotly_js() -> str:
 
     Source: plotly.js-cartesian-dist-min 4.1.0 of the npm registry, MIT licence.
     """
-    script = files("planner.report") / "assets" / "plotly-cartesian.min.js"
+    script = files("planner.document") / "assets" / "plotly-cartesian.min.js"
     return script.read_text(encoding="utf-8").replace("</script", "<\\/script")

@@ -1,0 +1,1 @@
+"""An answer as a value: title, verdict, facts, tables, notes and figures."""
