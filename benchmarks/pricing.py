@@ -42,16 +42,16 @@ def main() -> None:
     """Print one line per step and framework."""
     print(machine())
     for job in resolve(read_spec(JOB), file=JOB.name, base=JOB.parent):
-        workload = Pricing.candidate(job)
-        space = enumerate_space(workload)
-        table = fill_table(workload, space.meshes, space.recompute)
-        print(f"{JOB.stem}, {workload.framework.name}: ", end="")
+        pricing = Pricing.candidate(job)
+        space = enumerate_space(pricing)
+        table = fill_table(pricing, space.meshes, space.recompute)
+        print(f"{JOB.stem}, {pricing.framework.name}: ", end="")
         print(f"{len(table):,} meshes, {len(space):,} candidates")
         steps: dict[str, tuple[int, Callable[[], object]]] = {
-            "enumerate": (len(space), partial(enumerate_space, workload)),
+            "enumerate": (len(space), partial(enumerate_space, pricing)),
             "price": (
                 len(table),
-                partial(fill_table, workload, space.meshes, space.recompute),
+                partial(fill_table, pricing, space.meshes, space.recompute),
             ),
             "bound": (len(space), partial(space_bounds, table, space)),
         }

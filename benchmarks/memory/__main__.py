@@ -105,8 +105,8 @@ def _job(
     return job("llama-2-7b", framework=framework, stack=stack, precision=precision)
 
 
-def _bytes(workload: Pricing) -> tuple[str, ...]:
-    each = rules.bytes_per_parameter(workload)
+def _bytes(pricing: Pricing) -> tuple[str, ...]:
+    each = rules.bytes_per_parameter(pricing)
     parts = (each.weights, each.gradients, each.optimizer, each.total)
     return tuple(f"{part:g}" for part in parts)
 

@@ -47,43 +47,41 @@ class Bytes:
         return self.weights + self.gradients + self.optimizer
 
 
-def bytes_per_parameter(workload: Pricing) -> Bytes:
+def bytes_per_parameter(pricing: Pricing) -> Bytes:
     """States of a layer on one rank over its parameters.
 
     Args:
-        workload: The job: recipe, precision, optimizer. [-]
+        pricing: The job: recipe, precision, optimizer. [-]
 
     Returns:
         Bytes of a parameter, with gradients that stay between micro-batches. [B]
     """
-    zero = max(workload.framework.limits.zero_stages)
-    if workload.training.precision == "fp16":
-        zero = max(workload.recipe.fp16_states or workload.recipe.states)
+    zero = max(pricing.framework.limits.zero_stages)
+    if pricing.training.precision == "fp16":
+        zero = max(pricing.recipe.fp16_states or pricing.recipe.states)
     alone = Meshes.of_layout(Layout(zero_stage=zero, grad_accum=2))
-    owned = layer_owned(workload, workload.kinds[0], alone)
-    states = state_bytes(workload, owned, alone)
+    owned = layer_owned(pricing, pricing.kinds[0], alone)
+    states = state_bytes(pricing, owned, alone)
     each = (states.weights, states.gradients, states.optimizer)
     return Bytes(*(float(np.asarray(part / owned.dense)[0]) for part in each))
 
 
-def whole(
-    workload: Pricing, *, recompute: str = "none", micro_batch: int = 1
-) -> Layout:
+def whole(pricing: Pricing, *, recompute: str = "none", micro_batch: int = 1) -> Layout:
     """A job on one GPU, in one piece.
 
     Args:
-        workload: A job on one GPU. [-]
+        pricing: A job on one GPU. [-]
         recompute: Kind for every layer. [text]
         micro_batch: Sequences. [sequence]
 
     Returns:
         The layout. [-]
     """
-    layers = workload.model.layers
+    layers = pricing.model.layers
     ranges = (RecomputeRange(start=0, stop=layers, kind=recompute),)
-    accum = workload.sequences // micro_batch
+    accum = pricing.sequences // micro_batch
     stage = Stage(layers=layers, recompute=ranges)
-    zero = workload.framework.limits.default_zero_stage
+    zero = pricing.framework.limits.default_zero_stage
     return Layout(
         micro_batch=micro_batch, grad_accum=accum, zero_stage=zero, stages=(stage,)
     )
@@ -99,20 +97,20 @@ class OneGpu:
 
 
 def on_one_gpu(
-    workload: Pricing, *, recompute: str = "none", micro_batch: int = 1
+    pricing: Pricing, *, recompute: str = "none", micro_batch: int = 1
 ) -> OneGpu:
     """Memory of a job on one GPU, if the GPU were large enough.
 
     Args:
-        workload: A job on one GPU. [-]
+        pricing: A job on one GPU. [-]
         recompute: Kind for every layer. [text]
         micro_batch: Sequences. [sequence]
 
     Returns:
         Memory; activations are all the rest beside the states, logits included. [GB]
     """
-    layout = whole(workload, recompute=recompute, micro_batch=micro_batch)
-    (stage,) = weigh(workload, layout).stages
+    layout = whole(pricing, recompute=recompute, micro_batch=micro_batch)
+    (stage,) = weigh(pricing, layout).stages
     states = stage.weights + stage.gradients + stage.optimizer
     scale = GIB / GB
     return OneGpu(

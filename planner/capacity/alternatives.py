@@ -46,27 +46,27 @@ Place = Callable[[Pricing], Held | None]
 """Finds a layout for a job, with its memory; None where no layout is legal."""
 
 
-def method_answers(workload: Pricing, given: Layout | None) -> tuple[MethodAnswer, ...]:
+def method_answers(pricing: Pricing, given: Layout | None) -> tuple[MethodAnswer, ...]:
     """Memory of the job under each method, the job's own method first.
 
     Args:
-        workload: The job. [-]
+        pricing: The job. [-]
         given: The given layout, or None: each method takes its most frugal layout. [-]
 
     Returns:
         One answer for each method, shape (methods,). [-]
     """
-    training = workload.training
-    own = (training.method, training.optimizer, bool(workload.offload.optimizer))
-    allowed = [way for way in METHODS if not way[2] or may_offload(workload)]
+    training = pricing.training
+    own = (training.method, training.optimizer, bool(pricing.offload.optimizer))
+    allowed = [way for way in METHODS if not way[2] or may_offload(pricing)]
     others = [way for way in allowed if way != own]
-    return tuple(_answer(workload, given, *way) for way in (own, *others))
+    return tuple(_answer(pricing, given, *way) for way in (own, *others))
 
 
-def may_offload(workload: Pricing) -> bool:
+def may_offload(pricing: Pricing) -> bool:
     """Tell if the framework can offload optimizer states and the job allows it."""
-    able = any("optimizer" in group for group in workload.framework.limits.offload)
-    return able and workload.search.offload is None and workload.offload == Offload()
+    able = any("optimizer" in group for group in pricing.framework.limits.offload)
+    return able and pricing.search.offload is None and pricing.offload == Offload()
 
 
 def _least_offload(workload: Workload) -> Offload:
@@ -77,7 +77,7 @@ def _least_offload(workload: Workload) -> Offload:
 
 
 def _answer(
-    workload: Pricing,
+    pricing: Pricing,
     given: Layout | None,
     method: str,
     optimizer: str,
@@ -86,30 +86,30 @@ def _answer(
     """Answers for one method, or the reason why there are none."""
     change: dict[str, object] = {"method": method, "optimizer": optimizer}
     answer = MethodAnswer(method=method, optimizer=optimizer, offloaded=offloaded)
-    if offloaded and not workload.offload.optimizer:
-        workload = replace(workload, offload=_least_offload(workload))
-        given = given and given.model_copy(update={"offload": workload.offload})
+    if offloaded and not pricing.offload.optimizer:
+        pricing = replace(pricing, offload=_least_offload(pricing))
+        given = given and given.model_copy(update={"offload": pricing.offload})
     try:
-        changed = with_settings(workload, change)
-        check_method(changed.training, workload.model, workload.gpu)
+        changed = with_settings(pricing, change)
+        check_method(changed.training, pricing.model, pricing.gpu)
         return _with_memory(changed, given, answer)
     except BadInputError as error:
         return answer.model_copy(update={"reason": str(error)})
 
 
 def _with_memory(
-    workload: Pricing, given: Layout | None, answer: MethodAnswer
+    pricing: Pricing, given: Layout | None, answer: MethodAnswer
 ) -> MethodAnswer:
     place = _placing(given)
-    held, (fewest, ended) = _judged(workload, given), _fewest(workload)
+    held, (fewest, ended) = _judged(pricing, given), _fewest(pricing)
     found = {
         "verdict": held and held.memory.verdict,
         "device_gib": held and held.memory.peak_device_gib.value,
         "oom_probability": held and held.memory.oom_probability,
-        "gpus": workload.gpus,
-        "largest_model": largest_model(workload, place),
+        "gpus": pricing.gpus,
+        "largest_model": largest_model(pricing, place),
         "gpus_needed": fewest and fewest.layout.gpus,
-        "nodes_needed": fewest and nodes_of(workload, fewest.layout.gpus),
+        "nodes_needed": fewest and nodes_of(pricing, fewest.layout.gpus),
         "layout": fewest and fewest.layout,
         "reason": "" if fewest or ended else _NOWHERE,
         "is_late": ended,
@@ -117,10 +117,10 @@ def _with_memory(
     return answer.model_copy(update=found)
 
 
-def _fewest(workload: Pricing) -> tuple[Held | None, bool]:
+def _fewest(pricing: Pricing) -> tuple[Held | None, bool]:
     """The layout that needs the fewest GPUs; True where the time ended before it."""
     try:
-        return fewest_gpus(workload), False
+        return fewest_gpus(pricing), False
     except StoppedError:
         return None, True
 
@@ -130,9 +130,9 @@ def nodes_of(workload: Workload, gpus: int) -> int:
     return -(-gpus // workload.topology.cluster.node.gpus_per_node)
 
 
-def _judged(workload: Pricing, given: Layout | None) -> Held | None:
+def _judged(pricing: Pricing, given: Layout | None) -> Held | None:
     """The layout that a method is judged by."""
-    return leanest(workload) if given is None else _as_given(workload, given)
+    return leanest(pricing) if given is None else _as_given(pricing, given)
 
 
 def _placing(given: Layout | None) -> Place:
@@ -142,17 +142,17 @@ def _placing(given: Layout | None) -> Place:
     return lambda workload: _as_given(workload, given)
 
 
-def _as_given(workload: Pricing, given: Layout) -> Held | None:
+def _as_given(pricing: Pricing, given: Layout) -> Held | None:
     """The given layout with its memory; even stages for a model of other depth."""
     layout = given
-    if sum(layout.layers_per_stage) != workload.model.layers:
-        layers = even_layers(workload.model.layers, given.pp * given.vpp)
+    if sum(layout.layers_per_stage) != pricing.model.layers:
+        layers = even_layers(pricing.model.layers, given.pp * given.vpp)
         kind = _usual_recompute(given)
         stages = tuple(_stage(count, kind) for count in layers)
         layout = given.model_copy(update={"stages": stages})
-    if rule_violations(workload, layout):
+    if rule_violations(pricing, layout):
         return None
-    return Held(layout, weigh(workload, layout))
+    return Held(layout, weigh(pricing, layout))
 
 
 def _stage(layers: int, kind: str) -> Stage:
@@ -169,7 +169,7 @@ def _usual_recompute(layout: Layout) -> str:
     return max(layers, key=lambda kind: layers[kind], default="none")
 
 
-def largest_model(workload: Pricing, place: Place) -> str | None:
+def largest_model(pricing: Pricing, place: Place) -> str | None:
     """The largest preset that fits in the place of the job's model.
 
     Tries presets downward by published parameters, from the largest whose states
@@ -178,37 +178,37 @@ def largest_model(workload: Pricing, place: Place) -> str | None:
     Returns:
         Name of the preset, None where not even the smallest fits. [text]
     """
-    for model in _candidates(workload):
-        held = _tried(workload, model, place)
+    for model in _candidates(pricing):
+        held = _tried(pricing, model, place)
         if held is not None and held.fits:
             return model.name
     return None
 
 
-def _tried(workload: Pricing, model: Architecture, place: Place) -> Held | None:
+def _tried(pricing: Pricing, model: Architecture, place: Place) -> Held | None:
     """A preset in the place of the job's model, None where it cannot be trained so.
 
     A model that the framework's writers have no words for is none of the job's.
     """
-    training = workload.training
-    lacks = unwritable(replace(workload, model=model))
+    training = pricing.training
+    lacks = unwritable(replace(pricing, model=model))
     if any(lack.field == "spec.model" for lack in lacks):
         return None
     try:
-        check_method(training, model, workload.gpu)
-        return place(replace(workload, model=frozen_model(training, model)))
+        check_method(training, model, pricing.gpu)
+        return place(replace(pricing, model=frozen_model(training, model)))
     except BadInputError:
         return None
 
 
-def _candidates(workload: Pricing) -> Iterator[Architecture]:
+def _candidates(pricing: Pricing) -> Iterator[Architecture]:
     """Presets that are not ruled out by their states alone, largest first.
 
     A preset is checked by its published count, which is rounded, then by the true one.
     """
     sizes = preset_sizes()
-    each = _least_bytes(workload)
-    room = (workload.gpu.memory_capacity - context_bytes(workload)) * workload.gpus
+    each = _least_bytes(pricing)
+    room = (pricing.gpu.memory_capacity - context_bytes(pricing)) * pricing.gpus
     for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
         if ROUNDED * sizes[name] * each <= room:
             model = preset(name)
@@ -216,27 +216,27 @@ def _candidates(workload: Pricing) -> Iterator[Architecture]:
                 yield model
 
 
-def _least_bytes(workload: Pricing) -> float:
+def _least_bytes(pricing: Pricing) -> float:
     """Fewest bytes that a parameter takes on GPUs, however it is divided. [B].
 
     At the end of a backward pass, gradients lie beside weights, master copy and
     moments. An optimizer that runs in the backward pass keeps no gradients.
     """
-    offload, training = workload.offload, workload.training
+    offload, training = pricing.offload, pricing.training
     if training.frozen:
         return 0.0 if offload.parameters else LEAST_FROZEN[training.method]
-    stages = workload.framework.limits.zero_stages
-    return min(_stage_bytes(workload, stage) for stage in stages)
+    stages = pricing.framework.limits.zero_stages
+    return min(_stage_bytes(pricing, stage) for stage in stages)
 
 
-def _stage_bytes(workload: Pricing, stage: int) -> float:
+def _stage_bytes(pricing: Pricing, stage: int) -> float:
     """Bytes that a trained parameter takes on GPUs at one ZeRO stage. [B]."""
-    offload, saved = workload.offload, saved_bytes(workload, stage)
+    offload, saved = pricing.offload, saved_bytes(pricing, stage)
     alone = Meshes.of_layout(Layout(zero_stage=stage))
-    each = float(unsaved_bytes(workload, alone).gradients[0])
+    each = float(unsaved_bytes(pricing, alone).gradients[0])
     here = (1.0 - offload.parameters) * saved.weights + (
         1.0 - offload.optimizer
     ) * saved.optimizer
-    if not workload.training.optimizer_in_backward:
+    if not pricing.training.optimizer_in_backward:
         here += (1.0 - offload.gradients) * each * saved.parameters
-    return here / workload.model.trained_parameters
+    return here / pricing.model.trained_parameters

@@ -138,16 +138,16 @@ def _completed(workload: Workload, given: PartialLayout) -> Layout:
     return complete(workload, given)
 
 
-def _largest_job(workload: Pricing, layout: Layout) -> LargestJob:
+def _largest_job(pricing: Pricing, layout: Layout) -> LargestJob:
     """Largest micro-batch, and largest sequence, everything else as it is.
 
     Gradient accumulation stays, so that a larger micro-batch makes a larger step.
     """
     unit = math.lcm(GRAIN, layout.tp * (2 * layout.cp if layout.cp > 1 else 1))
-    batched = cache(partial(_with_micro_batch, workload, layout))
-    lengthened = cache(partial(_with_length, workload, layout, unit))
-    length = max(workload.training.seq_len // unit, 1)
-    packing, pair = workload.profile.packing, workload.training.together
+    batched = cache(partial(_with_micro_batch, pricing, layout))
+    lengthened = cache(partial(_with_length, pricing, layout, unit))
+    length = max(pricing.training.seq_len // unit, 1)
+    packing, pair = pricing.profile.packing, pricing.training.together
     most = _most(batched, packing, layout.micro_batch, MOST_MICRO_BATCH)
     return LargestJob(
         micro_batch=most // pair * pair,
@@ -198,14 +198,14 @@ def _fits(memory: MemoryEstimate) -> bool:
     return memory.peak_device_gib.value <= memory.capacity_gib
 
 
-def _assumptions(workload: Pricing, layout: Layout, *, chosen: bool) -> tuple[str, ...]:
+def _assumptions(pricing: Pricing, layout: Layout, *, chosen: bool) -> tuple[str, ...]:
     judged = "the layout is the most frugal legal one; name another with --layout"
     return (
         *((judged,) if chosen and layout.gpus > 1 else ()),
-        *set_by_hand(workload),
-        workload.uncertainty.why,
-        *assumed_routing(workload),
-        f"fewest GPUs: {_counted(workload.topology.cluster)}; one sequence a "
+        *set_by_hand(pricing),
+        pricing.uncertainty.why,
+        *assumed_routing(pricing),
+        f"fewest GPUs: {_counted(pricing.topology.cluster)}; one sequence a "
         "micro-batch, full recompute where there is one, even stages; time plays no "
         "part",
     )

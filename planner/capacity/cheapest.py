@@ -28,7 +28,7 @@ HOSTED = "states in host memory"
 
 
 def cheapest_change(
-    workload: Pricing,
+    pricing: Pricing,
     layout: Layout,
     memory: MemoryEstimate,
     methods: Sequence[MethodAnswer],
@@ -42,7 +42,7 @@ def cheapest_change(
     sequences, and at last more GPUs.
 
     Args:
-        workload: The job. [-]
+        pricing: The job. [-]
         layout: Layout that the job is judged by. [-]
         memory: Memory of that layout. [GiB]
         methods: The job under each method, its own first. [-]
@@ -55,7 +55,7 @@ def cheapest_change(
     if memory.verdict == "fits":
         return None
     least: FittingChange | None = None
-    for change in _changes(workload, layout, methods, chosen=chosen):
+    for change in _changes(pricing, layout, methods, chosen=chosen):
         if change.verdict == "fits":
             return change
         if _risk(change) < _risk(least or memory):
@@ -68,16 +68,16 @@ def _risk(of: FittingChange | MemoryEstimate) -> float:
 
 
 def _changes(
-    workload: Pricing, layout: Layout, methods: Sequence[MethodAnswer], *, chosen: bool
+    pricing: Pricing, layout: Layout, methods: Sequence[MethodAnswer], *, chosen: bool
 ) -> Iterator[FittingChange]:
     """Changes in their order; each is priced when it is asked for."""
-    if not chosen and (held := leanest(workload)) is not None:
+    if not chosen and (held := leanest(pricing)) is not None:
         text = short_layout(held.layout)
         yield _change(f"layout {text}", ("--layout", text), held)
-    yield from _hosted(workload, methods)
+    yield from _hosted(pricing, methods)
     yield from _ways(methods)
-    yield from _shorter(workload, layout)
-    yield from _more_gpus(workload)
+    yield from _shorter(pricing, layout)
+    yield from _more_gpus(pricing)
 
 
 def _change(words: str, options: tuple[str, ...], held: Held) -> FittingChange:
@@ -93,7 +93,7 @@ def _change(words: str, options: tuple[str, ...], held: Held) -> FittingChange:
 
 
 def _hosted(
-    workload: Pricing, methods: Sequence[MethodAnswer]
+    pricing: Pricing, methods: Sequence[MethodAnswer]
 ) -> Iterator[FittingChange]:
     """The job's own method with as much in the host's memory as a GPU can do without.
 
@@ -102,13 +102,13 @@ def _hosted(
     """
     own, *others = methods
     there = [w for w in others if w.offloaded and w.optimizer == own.optimizer]
-    if own.method in {way.method for way in there} or not may_offload(workload):
+    if own.method in {way.method for way in there} or not may_offload(pricing):
         return
-    for parts in sorted(unions(workload.framework.limits.offload), key=len):
+    for parts in sorted(unions(pricing.framework.limits.offload), key=len):
         if "parameters" not in parts or "activations" in parts:
             continue
         offload = Offload(**dict.fromkeys(parts, 1.0))
-        held = leanest(replace(workload, offload=offload))
+        held = leanest(replace(pricing, offload=offload))
         if held is not None:
             yield _change(HOSTED, ("--set", "search.offload=true"), held)
         return
@@ -158,36 +158,36 @@ def _options(own: MethodAnswer, way: MethodAnswer) -> Iterator[str]:
         yield from ("--set", f"search.offload={str(way.offloaded).lower()}")
 
 
-def _shorter(workload: Pricing, layout: Layout) -> Iterator[FittingChange]:
+def _shorter(pricing: Pricing, layout: Layout) -> Iterator[FittingChange]:
     """Sequences of half the length, and half of that, in the same layout."""
-    training = workload.training
+    training = pricing.training
     length = training.seq_len // 2
     while length >= SHORTEST:
-        change = {"seq_len": length, "global_batch": workload.sequences}
+        change = {"seq_len": length, "global_batch": pricing.sequences}
         step = training.model_copy(update={"global_batch_tokens": None, **change})
-        held = Held(layout, weigh(replace(workload, training=step), layout))
+        held = Held(layout, weigh(replace(pricing, training=step), layout))
         options = ("--set", f"training.seq_len={length}")
         yield _change(f"sequences of {length:,} tokens", options, held)
         length //= 2
 
 
-def _more_gpus(workload: Pricing) -> Iterator[FittingChange]:
+def _more_gpus(pricing: Pricing) -> Iterator[FittingChange]:
     """Twice the GPUs, and twice as many again, each in its most frugal layout."""
-    for spec, options in islice(_larger(workload), DOUBLINGS):
+    for spec, options in islice(_larger(pricing), DOUBLINGS):
         try:
-            cluster = resolve_cluster(spec, workload.topology.cluster.catalog)
+            cluster = resolve_cluster(spec, pricing.topology.cluster.catalog)
         except ValueError:
             continue
-        there = replace(workload, topology=ClusterTopology(cluster))
+        there = replace(pricing, topology=ClusterTopology(cluster))
         held = leanest(replace(there, pools=(), pods=(), stage_pools=()))
         if held is not None:
             words = gpus_words(cluster.gpus, cluster.node.gpus_per_node)
             yield _change(words, ("--set", options), held)
 
 
-def _larger(workload: Pricing) -> Iterator[tuple[ClusterSpec, str]]:
+def _larger(pricing: Pricing) -> Iterator[tuple[ClusterSpec, str]]:
     """Clusters of more GPUs: the rest of a node, larger machines, then more nodes."""
-    cluster = workload.topology.cluster
+    cluster = pricing.topology.cluster
     spec = cluster.spec
     plain = {"tiers": (), "out_of_service": (), "pools": ()}
     each = spec.gpus_per_node or 0

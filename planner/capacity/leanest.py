@@ -63,7 +63,7 @@ class Held:
         return enough and self.memory.peak_device_gib.value <= self.memory.capacity_gib
 
 
-def leanest(workload: Pricing, *, enough: bool = False) -> Held | None:
+def leanest(pricing: Pricing, *, enough: bool = False) -> Held | None:
     """The legal layout with the least peak memory, among those of least rough memory.
 
     Has one sequence a micro-batch, one chunk a rank, even stages and full recompute,
@@ -73,7 +73,7 @@ def leanest(workload: Pricing, *, enough: bool = False) -> Held | None:
     Returns:
         Layout and memory, or None where no layout is legal. [-]
     """
-    small = _least(workload)
+    small = _least(pricing)
     return _of_space(small, enumerate_space(small), enough=enough)
 
 
@@ -102,23 +102,23 @@ def _peak(held: Held) -> tuple[float, object]:
     return held.memory.peak_device_gib.value, held.layout.sort_key()
 
 
-def _least(workload: Pricing) -> Pricing:
+def _least(pricing: Pricing) -> Pricing:
     """The job with the setting of least memory for every limit that it leaves open.
 
     Shard groups are as large as they can be. Smaller groups hold more states, and
     buffers of one more communicator.
     """
-    given, limits = workload.search, workload.framework.limits
+    given, limits = pricing.search, pricing.framework.limits
     least = {axis.name: axis.default for axis in AXES if axis.is_lean}
-    least["micro_batch"] = workload.training.together
+    least["micro_batch"] = pricing.training.together
     if FULL in limits.recompute:
         least["recompute"] = FULL
     free = {k: v for k, v in least.items() if getattr(given, k) is None}
     whole = replace(limits, hybrid_sharding=False)
     return replace(
-        workload,
+        pricing,
         search=given.model_copy(update=free),
-        framework=replace(workload.framework, limits=whole),
+        framework=replace(pricing.framework, limits=whole),
     )
 
 
@@ -131,7 +131,7 @@ def _rough_need(table: CostTable) -> Floats:
     Returns:
         Need over budget; infinite without a budget. [1], shape (menu, meshes)
     """
-    meshes, runs = table.meshes, table.workload.runs
+    meshes, runs = table.meshes, table.pricing.runs
     layers = sum(count for _, count in runs)
     share = np.ceil(layers / meshes.pp) / layers
     depth = np.minimum(meshes.micro_batches, meshes.pp)
@@ -167,7 +167,7 @@ def _exact(table: CostTable, space: Space, candidate: int) -> Held | None:
     if not in_class(costs, counts):
         return None
     layout = layout_of(
-        table.workload,
+        table.pricing,
         space.meshes,
         row,
         schedule=costs.schedule,
@@ -175,7 +175,7 @@ def _exact(table: CostTable, space: Space, candidate: int) -> Held | None:
         menu=costs.menu,
         counts=counts,
     )
-    return Held(layout, weigh(table.workload, layout))
+    return Held(layout, weigh(table.pricing, layout))
 
 
 def weigh(workload: Workload, layout: Layout) -> MemoryEstimate:
@@ -194,7 +194,7 @@ def weigh(workload: Workload, layout: Layout) -> MemoryEstimate:
     return memory_estimate(price(workload, full, timed=False))
 
 
-def fewest_gpus(workload: Pricing) -> Held | None:
+def fewest_gpus(pricing: Pricing) -> Held | None:
     """The smallest cluster of the job's nodes that holds the job in a legal layout.
 
     Clusters grow from the fewest GPUs whose memory holds the states alone. They have
@@ -208,10 +208,10 @@ def fewest_gpus(workload: Pricing) -> Held | None:
         the nodes of the states do not hold the job: an activation is too large for a
         rank. [-]
     """
-    floor = _states_floor(workload)
-    cluster = workload.topology.cluster
+    floor = _states_floor(pricing)
+    cluster = pricing.topology.cluster
     first = -(-floor // cluster.node.gpus_per_node)
-    work = _Work(workload, after(inf))
+    work = _Work(pricing, after(inf))
     for tried, size in enumerate(_sizes(cluster, floor, first)):
         held = work.held_by(size)
         if held is not None and held.fits:
@@ -241,7 +241,7 @@ class _Work:
         meshes: Meshes of the spaces that were looked at. [1]
     """
 
-    workload: Pricing
+    pricing: Pricing
     stop: Stop
     meshes: int = 0
 
@@ -255,7 +255,7 @@ class _Work:
         if self.is_done:
             return None
         try:
-            there = _least(resized(self.workload, size.nodes, size.per_node))
+            there = _least(resized(self.pricing, size.nodes, size.per_node))
             space = enumerate_space(there, self.stop)
             self.stop.check()
             self.meshes += len(space.meshes.tp)
@@ -268,7 +268,7 @@ class _Work:
 
         More nodes would only divide the states further, which are small by then.
         """
-        per_node = self.workload.topology.cluster.node.gpus_per_node
+        per_node = self.pricing.topology.cluster.node.gpus_per_node
         nodes = 1 << (AMPLE * first).bit_length()
         while nodes > 1:
             held = self.held_by(_Size(nodes, per_node), enough=False)
@@ -292,9 +292,9 @@ def _sizes(cluster: Cluster, floor: int, first: int) -> Iterator[_Size]:
         yield _Size(nodes, per_node)
 
 
-def resized(workload: Pricing, nodes: int, per_node: int) -> Pricing:
+def resized(pricing: Pricing, nodes: int, per_node: int) -> Pricing:
     """The job on another number of its nodes; a mixed fleet takes the first pool's."""
-    cluster = workload.topology.cluster
+    cluster = pricing.topology.cluster
     tiers = tuple(
         tier.model_copy(update={"units": ()})
         for tier in cluster.spec.tiers
@@ -307,18 +307,18 @@ def resized(workload: Pricing, nodes: int, per_node: int) -> Pricing:
         domain = min(per_node, smaller.node.scale_up_domain)
         part = {"gpus_per_node": per_node, "scale_up_domain": domain}
         smaller = replace(smaller, node=smaller.node.model_copy(update=part))
-    alone = replace(workload, pools=(), pods=(), stage_pools=())
+    alone = replace(pricing, pools=(), pods=(), stage_pools=())
     return replace(alone, topology=ClusterTopology(smaller))
 
 
-def _states_floor(workload: Pricing) -> int:
+def _states_floor(pricing: Pricing) -> int:
     """Fewest GPUs whose memory holds the states, divided evenly. [1]."""
-    zero = max(workload.framework.limits.zero_stages)
+    zero = max(pricing.framework.limits.zero_stages)
     row = (1, 0, 1, 1, 0, 1, 1, 1, 1, zero, 1, 1, 1, 0)
     meshes = Meshes.from_rows([row])
-    menu = workload.framework.limits.recompute[:1]
-    table = fill_table(workload, meshes, menu, timed=False)
+    menu = pricing.framework.limits.recompute[:1]
+    table = fill_table(pricing, meshes, menu, timed=False)
     ends = table.embedding.unit.static + table.head.unit.static
-    states = ends + sum(n * table.units[k].static for k, n in workload.runs)
-    room = max(workload.gpu.memory_capacity / BLOCK, 1.0)
+    states = ends + sum(n * table.units[k].static for k, n in pricing.runs)
+    room = max(pricing.gpu.memory_capacity / BLOCK, 1.0)
     return max(1, int(np.ceil(float(np.asarray(states)[0]) / room)))

@@ -20,17 +20,17 @@ TENSOR_CORE_ALIGNMENT = 8
 """Half-precision numbers that rows of a tensor-core operand come in. [1]"""
 
 
-def attention_level(workload: Pricing) -> float:
+def attention_level(pricing: Pricing) -> float:
     """Rate of the stack's attention kernel over the measured curve. [1].
 
     The level of products, ``clock``, is not part of it: attention does not lose what a
     stack loses there to casts, layouts and launches.
     """
-    return workload.profile.attention_rate
+    return pricing.profile.attention_rate
 
 
 def unfused_time(
-    workload: Pricing, *, flops: Floats, scores: Floats, head_dim: int
+    pricing: Pricing, *, flops: Floats, scores: Floats, head_dim: int
 ) -> tuple[Floats, Floats]:
     """Forward and backward time of attention by explicit scores.
 
@@ -40,7 +40,7 @@ def unfused_time(
         T = F / (P eps) + b S / (eta W),   2 F / (P eps) + b' S / (eta W)
 
     Args:
-        workload: The job.
+        pricing: The job.
         flops: Forward FLOPs over the whole square of scores. [FLOP]
         scores: Scores, one per head, query and key. [1]
         head_dim: Size of a query head; one that 8 does not divide cannot feed the
@@ -53,12 +53,12 @@ def unfused_time(
         Korthikanti et al., arXiv:2205.05198, section 4.1: the tensors of the core.
         arXiv:2401.14489 and NVIDIA's guide to matrix products: 16-byte alignment.
     """
-    flops_rate = gemm_rate(workload, narrow=False).flops
+    flops_rate = gemm_rate(pricing, narrow=False).flops
     if head_dim % TENSOR_CORE_ALIGNMENT:
-        flops_rate = UNALIGNED_RATE * (workload.gpu.peak_fp32 or flops_rate)
-    bandwidth = stream_rate(workload)
-    speed = workload.profile.attention_rate
-    traffic = workload.profile.score_forward, workload.profile.score_backward
+        flops_rate = UNALIGNED_RATE * (pricing.gpu.peak_fp32 or flops_rate)
+    bandwidth = stream_rate(pricing)
+    speed = pricing.profile.attention_rate
+    traffic = pricing.profile.score_forward, pricing.profile.score_backward
     ahead, behind = (moved * scores / bandwidth for moved in traffic)
     return (
         (flops / flops_rate + ahead) / speed,
@@ -67,7 +67,7 @@ def unfused_time(
 
 
 def attention_time(
-    workload: Pricing, *, span: Number, flops: Floats, blocks: Floats, head_dim: int
+    pricing: Pricing, *, span: Number, flops: Floats, blocks: Floats, head_dim: int
 ) -> tuple[Floats, Floats]:
     """Forward and backward time of the attention core.
 
@@ -76,7 +76,7 @@ def attention_time(
     ``w`` is the waves of query blocks over the SMs.
 
     Args:
-        workload: The job: kernel and GPU.
+        pricing: The job: kernel and GPU.
         span: Tokens that attend to each other. [token]
         flops: Causal-halved forward FLOPs. [FLOP]
         blocks: Blocks of 128 query rows over all heads. [1]
@@ -88,8 +88,8 @@ def attention_time(
     References:
         FlashAttention-2 and -3 benchmark figures; backward is 2.5x the FLOPs.
     """
-    paces = attention_paces(workload, span=span, blocks=blocks, head_dim=head_dim)
-    level = attention_level(workload)
+    paces = attention_paces(pricing, span=span, blocks=blocks, head_dim=head_dim)
+    level = attention_level(pricing)
     ahead, behind = (
         pace.factor * flops / (pace.rate * level) * pace.emptier for pace in paces
     )

@@ -80,12 +80,12 @@ class GemmRate:
 
 
 def gemm_rate(
-    workload: Pricing, *, grouped: bool = False, narrow: bool = True
+    pricing: Pricing, *, grouped: bool = False, narrow: bool = True
 ) -> GemmRate:
     """Look up the rate of dense or grouped GEMMs for the job's precision.
 
     Args:
-        workload: The job.
+        pricing: The job.
         grouped: True where many experts share one launch.
         narrow: True where inputs are cast if the job trains below half
             precision; those of head, router and attention scores never are.
@@ -93,15 +93,15 @@ def gemm_rate(
     Returns:
         The constants of :func:`gemm_time`.
     """
-    wanted, entry = gemm_constants(workload, grouped=grouped, narrow=narrow)
-    gpu = workload.gpu
+    wanted, entry = gemm_constants(pricing, grouped=grouped, narrow=narrow)
+    gpu = pricing.gpu
     return GemmRate.of(
         entry,
         gpu,
-        _peak(workload, wanted) * workload.profile.clock,
-        overhead=entry.overhead * workload.profile.latency,
-        element=_element(workload, wanted),
-        adding=_adding_time(workload, entry),
+        _peak(pricing, wanted) * pricing.profile.clock,
+        overhead=entry.overhead * pricing.profile.latency,
+        element=_element(pricing, wanted),
+        adding=_adding_time(pricing, entry),
     )
 
 
@@ -138,21 +138,21 @@ def _element(workload: Workload, dtype: str) -> float:
     return 2 * ELEMENT if wide else NARROW.get(dtype, ELEMENT)
 
 
-def _adding_time(workload: Pricing, entry: GemmCalibration) -> float:
+def _adding_time(pricing: Pricing, entry: GemmCalibration) -> float:
     """Time per element to add a weight gradient to those of earlier micro-batches. [s].
 
     A product adds as it writes; beyond its 8 B a kernel of its own adds, which hides
     behind nothing. Of fp16 the sum has 2 B, and adding moves 6 B.
     """
-    moved = workload.profile.gradient_traffic
+    moved = pricing.profile.gradient_traffic
     apart = moved > ACCUMULATED
-    if workload.training.precision == "fp16":
+    if pricing.training.precision == "fp16":
         moved = min(moved, ACCUMULATED)
     added = moved - ELEMENT
     if apart:
-        return added / stream_rate(workload)
+        return added / stream_rate(pricing)
     share = max(SHOWN_GRADIENT, entry.traffic)
-    return share * added / workload.gpu.memory_bandwidth
+    return share * added / pricing.gpu.memory_bandwidth
 
 
 def _peak(workload: Workload, dtype: str) -> float:
@@ -166,7 +166,7 @@ def _peak(workload: Workload, dtype: str) -> float:
     return peak
 
 
-def cast_time(workload: Pricing, elements: Floats) -> Floats:
+def cast_time(pricing: Pricing, elements: Floats) -> Floats:
     """Time to cast a GEMM's input to the job's format below half precision.
 
     Returns:
@@ -180,18 +180,18 @@ def cast_time(workload: Pricing, elements: Floats) -> Floats:
     References:
         TransformerEngine, is_non_tn_fp8_gemm_supported.
     """
-    precision = workload.training.precision
+    precision = pricing.training.precision
     if precision not in NARROW:
         return elements * 0.0
-    recipe = CAST_TRAFFIC[workload.profile.fp8_recipe]
+    recipe = CAST_TRAFFIC[pricing.profile.fp8_recipe]
     moved = BLOCK_CAST_TRAFFIC.get(precision, recipe)
-    any_layout = workload.gpu.arch in ANY_LAYOUT
-    if (any_layout and not by_blocks(workload)) or workload.training.frozen:
+    any_layout = pricing.gpu.arch in ANY_LAYOUT
+    if (any_layout and not by_blocks(pricing)) or pricing.training.frozen:
         moved -= NARROW[precision]
-    return moved * elements / stream_rate(workload) + operator_latency(workload)
+    return moved * elements / stream_rate(pricing) + operator_latency(pricing)
 
 
-def by_blocks(workload: Pricing) -> bool:
+def by_blocks(pricing: Pricing) -> bool:
     """Tell if inputs below half precision have a scale for each block.
 
     Products by rows and by columns then read copies of their own.
@@ -199,8 +199,8 @@ def by_blocks(workload: Pricing) -> bool:
     Returns:
         False where one scale holds for a tensor.
     """
-    recipe = workload.profile.fp8_recipe
-    return workload.training.precision != "fp8" or recipe == "blockwise"
+    recipe = pricing.profile.fp8_recipe
+    return pricing.training.precision != "fp8" or recipe == "blockwise"
 
 
 def _wide_peak(workload: Workload) -> float:

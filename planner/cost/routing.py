@@ -11,9 +11,7 @@ from planner.cost.pricing import Pricing
 from planner.models.layers.blocks import Moe
 
 
-def imbalance(
-    workload: Pricing, meshes: Meshes, layers: "Floats | float" = 1
-) -> Floats:
+def imbalance(pricing: Pricing, meshes: Meshes, layers: "Floats | float" = 1) -> Floats:
     """Load of the busiest expert rank over the mean, ``1 + sigma sqrt(ep / E) e(ep)``.
 
     Loads of experts spread by sigma of their mean. A rank adds up E / ep experts, and
@@ -23,15 +21,15 @@ def imbalance(
     gets more than ``ep min(E / ep, k) / k``.
 
     Args:
-        workload: The job: its experts, and the spread or imbalance of the stack.
+        pricing: The job: its experts, and the spread or imbalance of the stack.
         meshes: Any meshes.
         layers: Layers whose loads of one rank add up. [1], shape (meshes,)
 
     Returns:
         Factor, 1 for dense models and for one rank. [1], shape (meshes,)
     """
-    profile = workload.profile
-    ffn = next((k.ffn for k in workload.model.kinds if isinstance(k.ffn, Moe)), None)
+    profile = pricing.profile
+    ffn = next((k.ffn for k in pricing.model.kinds if isinstance(k.ffn, Moe)), None)
     if ffn is None:
         return np.ones(len(meshes))
     if profile.expert_imbalance is not None:
@@ -43,17 +41,17 @@ def imbalance(
     return factor
 
 
-def assumed_routing(workload: Pricing) -> tuple[str, ...]:
+def assumed_routing(pricing: Pricing) -> tuple[str, ...]:
     """Sentence on the loads of the experts that prices assume.
 
     Args:
-        workload: The job: the spread or imbalance of the stack.
+        pricing: The job: the spread or imbalance of the stack.
 
     Returns:
         The sentence, none for a dense model. [text]
     """
-    profile = workload.profile
-    if not workload.model.expert_parameters:
+    profile = pricing.profile
+    if not pricing.model.expert_parameters:
         return ()
     if profile.expert_imbalance is not None:
         busiest = profile.expert_imbalance

@@ -35,35 +35,35 @@ class Rows:
     over its mean. [token], shape (meshes,) or one number"""
 
 
-def rows_of(workload: Pricing, meshes: Meshes) -> Rows:
+def rows_of(pricing: Pricing, meshes: Meshes) -> Rows:
     """Rows that set the time of a micro-batch.
 
     Args:
-        workload: The job: lengths of its texts, and how rows are filled.
+        pricing: The job: lengths of its texts, and how rows are filled.
         meshes: Any meshes.
 
     Returns:
         Tokens of a row; one number where micro-batches are alike. [token]
     """
-    training = workload.training
+    training = pricing.training
     draws = training.uneven
     if draws is None:
         return Rows(training.seq_len, training.span)
-    keys = np.stack(_waiting(workload, meshes), axis=1)
+    keys = np.stack(_waiting(pricing, meshes), axis=1)
     each, at = np.unique(keys, axis=0, return_inverse=True)
     found = np.array([slowest(draws, *map(int, key)) for key in each])
     tokens, squares = found.reshape(-1, 2)[at.reshape(-1)].T
     return Rows(tokens, squares / tokens)
 
 
-def _waiting(workload: Pricing, meshes: Meshes) -> tuple[Ints, Ints, Ints]:
+def _waiting(pricing: Pricing, meshes: Meshes) -> tuple[Ints, Ints, Ints]:
     """Texts that wait for each other in a micro-batch, groups of them, micro-batches.
 
     Ranks that share parameters (ZeRO-3) or experts wait in every layer, ranks that
     reduce gradients of every micro-batch in each of these, and all once a step.
     """
     inner = meshes.tp * meshes.cp
-    grouped = workload.recipe.gradients_reduced_per_group & (meshes.zero == 2)
+    grouped = pricing.recipe.gradients_reduced_per_group & (meshes.zero == 2)
     waits = (meshes.zero == 3) | grouped
     shard = np.where(waits, -(-meshes.dp_shard // meshes.cp), 1)
     ranks = np.maximum(shard, meshes.ep * meshes.etp // inner)

@@ -5,13 +5,13 @@ from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 
 
-def operator_latency(workload: Pricing) -> float:
+def operator_latency(pricing: Pricing) -> float:
     """Latency of one kernel of the stack on the GPU beside its work. [s].
 
     Returns:
         Time. [s]
     """
-    return workload.calibration.memory.op_latency * workload.profile.latency
+    return pricing.calibration.memory.op_latency * pricing.profile.latency
 
 
 def stream_rate(workload: Workload) -> float:
@@ -24,7 +24,7 @@ def stream_rate(workload: Workload) -> float:
     return float(workload.gpu.memory_bandwidth * measured)
 
 
-def memory_time(workload: Pricing, moved: Floats, operators: float) -> Floats:
+def memory_time(pricing: Pricing, moved: Floats, operators: float) -> Floats:
     """Time of memory-bound operators.
 
     ::
@@ -32,12 +32,12 @@ def memory_time(workload: Pricing, moved: Floats, operators: float) -> Floats:
         T = traffic bytes / (eta W) + operators t_op
 
     Args:
-        workload: The job: HBM, measured efficiency, the stack's traffic factor.
+        pricing: The job: HBM, measured efficiency, the stack's traffic factor.
         moved: Bytes that fused kernels would move. [B]
         operators: Kernels. [1]
 
     Returns:
         Time. [s]
     """
-    traffic = workload.profile.memory_traffic * moved
-    return traffic / stream_rate(workload) + operators * operator_latency(workload)
+    traffic = pricing.profile.memory_traffic * moved
+    return traffic / stream_rate(pricing) + operators * operator_latency(pricing)

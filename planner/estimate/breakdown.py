@@ -174,23 +174,23 @@ def own_factor(table: CostTable) -> float:
     Returns:
         1 without a calibration. [1]
     """
-    return max(part.workload.profile.step_factor for part in table.each)
+    return max(part.pricing.profile.step_factor for part in table.each)
 
 
 def _update_ns(table: CostTable, counts: Counts, stages: list[int]) -> float:
     """Optimizer step of one rank without the contention of its collectives. [ns]."""
-    workload, meshes = table.workload, table.meshes
+    pricing, meshes = table.pricing, table.meshes
     layers = counts[stages].sum(axis=(0, 2))
     units = [
-        (layer_owned(workload, k, meshes), n)
-        for k, n in zip(workload.kinds, layers, strict=True)
+        (layer_owned(pricing, k, meshes), n)
+        for k, n in zip(pricing.kinds, layers, strict=True)
     ]
     if 0 in stages:
-        units.append((embedding_owned(workload, meshes), 1))
+        units.append((embedding_owned(pricing, meshes), 1))
     if len(counts) - 1 in stages:
-        units.append((head_owned(workload, meshes), 1))
+        units.append((head_owned(pricing, meshes), 1))
     return sum(
-        int(count) * float(nanoseconds(optimizer_time(workload, own, meshes))[0])
+        int(count) * float(nanoseconds(optimizer_time(pricing, own, meshes))[0])
         for own, count in units
     )
 
@@ -213,8 +213,8 @@ def work_by_rank(table: CostTable, costs: StageCosts, counts: Counts) -> list[Ra
     """
     ranks: list[RankWork] = []
     for pool, part in enumerate(table.each):
-        context = Context.of(part.workload, part.meshes)
-        data = DataGroups.of(part.workload, part.meshes, context.links)
+        context = Context.of(part.pricing, part.meshes)
+        data = DataGroups.of(part.pricing, part.meshes, context.links)
         layers = layer_passes(data, context, costs, counts)
         ends = end_passes(data, context, costs)
         here = (rank for rank in range(costs.pp) if costs.pool(rank) == pool)
@@ -230,11 +230,11 @@ def layer_passes(
     Returns:
         Forward and backward by kind and entry. [s]
     """
-    workload, meshes = data.workload, data.meshes
-    owned = [layer_owned(workload, layer, meshes) for layer in workload.kinds]
+    pricing, meshes = data.pricing, data.meshes
+    owned = [layer_owned(pricing, layer, meshes) for layer in pricing.kinds]
     return {
         (kind, entry): layer_parts(
-            context, data, workload.kinds[kind], owned[kind], costs.menu[entry]
+            context, data, pricing.kinds[kind], owned[kind], costs.menu[entry]
         )
         for kind, entry in np.argwhere(counts.any(axis=0)).tolist()
     }
@@ -246,9 +246,9 @@ def end_passes(data: DataGroups, context: Context, costs: StageCosts) -> Ends:
     Returns:
         Stages [1], and forward and backward. [s]
     """
-    workload, meshes = data.workload, data.meshes
+    pricing, meshes = data.pricing, data.meshes
     embedding, head = embedding_end(context), head_end(context)
-    owned = embedding_owned(workload, meshes), head_owned(workload, meshes)
+    owned = embedding_owned(pricing, meshes), head_owned(pricing, meshes)
     parts = [
         sharded_parts(data, own, end.forward, end.backward)
         for own, end in zip(owned, (embedding, head), strict=True)

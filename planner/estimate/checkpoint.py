@@ -55,7 +55,7 @@ class Saved:
         return self.weights + self.optimizer
 
 
-def saved_bytes(workload: Pricing, zero_stage: int) -> Saved:
+def saved_bytes(pricing: Pricing, zero_stage: int) -> Saved:
     """Bytes that a framework saves of a model: weights, master copies, moments.
 
     Trained parameters as one rank alone would hold them at a ZeRO stage, without a
@@ -71,10 +71,10 @@ def saved_bytes(workload: Pricing, zero_stage: int) -> Saved:
         checkpoint of FSDP2's fp32 shards.
     """
     alone = _alone(zero_stage)
-    total = _unit(workload, embedding_owned(workload, alone), alone)
-    total += _unit(workload, head_owned(workload, alone), alone)
-    for kind, count in workload.model.runs:
-        total += count * _unit(workload, layer_owned(workload, kind, alone), alone)
+    total = _unit(pricing, embedding_owned(pricing, alone), alone)
+    total += _unit(pricing, head_owned(pricing, alone), alone)
+    for kind, count in pricing.model.runs:
+        total += count * _unit(pricing, layer_owned(pricing, kind, alone), alone)
     return total
 
 
@@ -83,9 +83,9 @@ def _alone(zero_stage: int) -> Meshes:
     return Meshes.of_layout(Layout(zero_stage=zero_stage, grad_accum=2))
 
 
-def _unit(workload: Pricing, owned: Owned, alone: Meshes) -> Saved:
+def _unit(pricing: Pricing, owned: Owned, alone: Meshes) -> Saved:
     """Bytes that a framework saves of a unit: weights, master copies, moments. [B]."""
-    here = replace(workload, offload=Offload())
+    here = replace(pricing, offload=Offload())
     states, unsaved = state_bytes(here, owned, alone), unsaved_bytes(here, alone)
     parameters = np.asarray(owned.dense + owned.expert)
     beside = held_bytes(here, owned, alone) + reference_bytes(here, owned, alone)
@@ -95,7 +95,7 @@ def _unit(workload: Pricing, owned: Owned, alone: Meshes) -> Saved:
     return Saved(*(float(np.asarray(x)[0]) for x in (parameters, weights, optimizer)))
 
 
-def checkpoint(workload: Pricing, layout: Layout) -> Checkpoint:
+def checkpoint(pricing: Pricing, layout: Layout) -> Checkpoint:
     """Size of one checkpoint of a job under a layout.
 
     Every trained parameter is saved once: ``sum of P (weight + master + moments)``.
@@ -109,36 +109,36 @@ def checkpoint(workload: Pricing, layout: Layout) -> Checkpoint:
     Leaves out the states of data loaders and random numbers, and the frozen model
     under adapters, which nobody saves again.
     """
-    saved = saved_bytes(workload, layout.zero_stage)
+    saved = saved_bytes(pricing, layout.zero_stage)
     return Checkpoint(
         weights_gib=saved.weights / GIB,
         optimizer_gib=saved.optimizer / GIB,
         total_gib=saved.total / GIB,
-        per_rank_gib=max(_rank_bytes(workload, layout)) / GIB,
+        per_rank_gib=max(_rank_bytes(pricing, layout)) / GIB,
         bytes_per_parameter=saved.total / max(saved.parameters, 1.0),
-        adapters_only=workload.training.frozen,
+        adapters_only=pricing.training.frozen,
     )
 
 
-def _rank_bytes(workload: Pricing, layout: Layout) -> Iterator[float]:
+def _rank_bytes(pricing: Pricing, layout: Layout) -> Iterator[float]:
     """Bytes that the first data-parallel rank of every stage writes. [B]."""
     meshes, menu = Meshes.of_layout(layout), recompute_kinds(layout)
-    layers = counts_of(workload, layout, menu).sum(axis=2)
+    layers = counts_of(pricing, layout, menu).sum(axis=2)
     units = [
-        _written(workload, layer_owned(workload, kind, meshes), layout)
-        for kind in workload.kinds
+        _written(pricing, layer_owned(pricing, kind, meshes), layout)
+        for kind in pricing.kinds
     ]
     by_stage = layers @ np.array(units)
     for stage, owned in ((0, embedding_owned), (-1, head_owned)):
-        by_stage[stage] += _written(workload, owned(workload, meshes), layout)
+        by_stage[stage] += _written(pricing, owned(pricing, meshes), layout)
     yield from by_stage.reshape(-1, layout.pp).sum(axis=0).tolist()
 
 
-def _written(workload: Pricing, owned: Owned, layout: Layout) -> float:
+def _written(pricing: Pricing, owned: Owned, layout: Layout) -> float:
     """Bytes that one rank writes of one unit. [B]."""
     meshes = Meshes.of_layout(layout)
-    saved = _unit(workload, owned, _alone(layout.zero_stage))
-    divided = workload.recipe.states[layout.zero_stage].sharded_weights > 0
+    saved = _unit(pricing, owned, _alone(layout.zero_stage))
+    divided = pricing.recipe.states[layout.zero_stage].sharded_weights > 0
     dense, expert = (float(np.asarray(n)[0]) for n in (owned.dense, owned.expert))
     total = 0.0
     for count, shard in ((dense, meshes.dp_shard), (expert, meshes.expert_shard)):

@@ -36,7 +36,7 @@ GIB = 2**30
 def estimate(workload: Workload, layout: Layout) -> Estimate:
     """Predict time and memory of one layout."""
     priced = price(workload, layout)
-    pricing, step = priced.workload, priced.step_s
+    pricing, step = priced.pricing, priced.step_s
     tokens = workload.training.step_tokens / step
     flops = _model_tflops(workload, tokens / layout.gpus)
     peak = _mean_peak(pricing, layout) / 1e12
@@ -67,11 +67,11 @@ def estimate(workload: Workload, layout: Layout) -> Estimate:
     )
 
 
-def _mean_peak(workload: Pricing, layout: Layout) -> float:
+def _mean_peak(pricing: Pricing, layout: Layout) -> float:
     """Dense peak of the GPUs used, their mean where pools differ. [FLOP/s]."""
-    if not workload.mixed:
-        return workload.peak_flops
-    pairs = zip(workload.parts, layout.pools, strict=True)
+    if not pricing.mixed:
+        return pricing.peak_flops
+    pairs = zip(pricing.parts, layout.pools, strict=True)
     total = sum(part.peak_flops * layout.gpus_on(pool) for part, pool in pairs)
     return total / layout.gpus
 
@@ -126,22 +126,22 @@ def _frozen_flops(workload: Workload, attention: AttentionConvention) -> float:
 
 def _hardware_tflops(priced: Priced, tokens_per_s: float) -> float:
     """Full-attention FLOPs with recomputed forwards counted. [TFLOP/s]."""
-    workload = priced.workload
-    per_token = flops_per_token(workload, "full")
-    for kind, layer in enumerate(workload.kinds):
+    pricing = priced.pricing
+    per_token = flops_per_token(pricing, "full")
+    for kind, layer in enumerate(pricing.kinds):
         for entry, name in enumerate(priced.costs.menu):
             layers = int(priced.counts[:, kind, entry].sum())
-            per_token += layers * _again(workload, layer, name)
+            per_token += layers * _again(pricing, layer, name)
     return per_token * tokens_per_s / 1e12
 
 
-def _again(workload: Pricing, layer: LayerKind, name: str) -> float:
+def _again(pricing: Pricing, layer: LayerKind, name: str) -> float:
     """FLOPs per token that one layer runs again under a recompute kind."""
-    kind = workload.recipe.kind(name)
-    span = workload.training.counted_span
+    kind = pricing.recipe.kind(name)
+    span = pricing.training.counted_span
     keys = layer.attention.attended(span, causal=False)
     gemms = sum(
-        gemm_share(workload, layer, kind, gemm.name) * 2 * gemm.weights_per_token
+        gemm_share(pricing, layer, kind, gemm.name) * 2 * gemm.weights_per_token
         for gemm in layer.gemms()
     )
     core = layer.attention.core_flops(keys)
@@ -158,7 +158,7 @@ def memory_estimate(priced: Priced) -> MemoryEstimate:
     """
     stages = stage_memories(priced.table, priced.costs, priced.counts)
     device, capacity, risk = _peak(priced, stages)
-    band = priced.workload.uncertainty.allocated
+    band = priced.pricing.uncertainty.allocated
     return MemoryEstimate(
         peak_allocated_gib=_largest(
             Interval.around(stage.allocated, band, known=stage.counted)
@@ -181,7 +181,7 @@ def _peak(
     priced: Priced, stages: Sequence[StageMemory]
 ) -> tuple[Interval, float, float]:
     """Device memory of the likeliest pool to run out, its capacity [GiB], the risk."""
-    parts = priced.workload.parts
+    parts = priced.pricing.parts
 
     def home(stage: StageMemory) -> Pricing:
         return parts[priced.costs.pool(stage.stage)]
@@ -206,7 +206,7 @@ def _resume(priced: Priced, stages: Sequence[StageMemory]) -> ResumeEstimate | N
     """The resume from a checkpoint, where some rank then needs more than it trains."""
     loading = [stage.at(RESUME) for stage in stages]
     pairs = zip(loading, stages, strict=True)
-    recipe = priced.workload.recipe
+    recipe = priced.pricing.recipe
     if not recipe.resume_copies or all(a.allocated < b.allocated for a, b in pairs):
         return None
     device, capacity, risk = _peak(priced, loading)
@@ -229,46 +229,45 @@ def _largest(intervals: Iterable[Interval]) -> Interval:
     )
 
 
-def oom_probability(workload: Pricing, stages: Sequence[StageMemory]) -> float:
+def oom_probability(pricing: Pricing, stages: Sequence[StageMemory]) -> float:
     """Probability that a plan on GPUs of one kind needs more than it has room for."""
-    return max(_oom_probability(workload, stage) for stage in stages)
+    return max(_oom_probability(pricing, stage) for stage in stages)
 
 
-def _oom_probability(workload: Pricing, stage: StageMemory) -> float:
+def _oom_probability(pricing: Pricing, stage: StageMemory) -> float:
     """Probability that a rank needs more than its GPU has, caches given back. [1]."""
-    return chance(workload, _needed(workload, stage), stage.counted * GIB)
+    return chance(pricing, _needed(pricing, stage), stage.counted * GIB)
 
 
-def _needed(workload: Pricing, stage: StageMemory) -> float:
+def _needed(pricing: Pricing, stage: StageMemory) -> float:
     """Memory of a rank, caches given back. [B]."""
     fixed = stage.communication + stage.context
-    return (stage.allocated / workload.profile.packing + fixed) * GIB
+    return (stage.allocated / pricing.profile.packing + fixed) * GIB
 
 
-def times_fitting(workload: Pricing, stages: Sequence[StageMemory]) -> float:
+def times_fitting(pricing: Pricing, stages: Sequence[StageMemory]) -> float:
     """Multiple of the uncertain memory that every rank has room for.
 
     Returns:
         Of the fullest rank; 0 where the counted states alone are too much. [1]
     """
     return min(
-        times(workload, _needed(workload, stage), stage.counted * GIB)
-        for stage in stages
+        times(pricing, _needed(pricing, stage), stage.counted * GIB) for stage in stages
     )
 
 
 def _device_interval(
-    workload: Pricing, stage: StageMemory, cached: float | None
+    pricing: Pricing, stage: StageMemory, cached: float | None
 ) -> Interval:
     """Device memory under both bounds of its band, beyond the states. [GiB].
 
     Parameters times bytes are counted: no band changes them.
     """
     fixed = (stage.communication + stage.context) * GIB
-    band, known = workload.uncertainty.device, stage.counted * GIB
+    band, known = pricing.uncertainty.device, stage.counted * GIB
     low, high = (
         device_bytes(
-            workload, stage.allocated * GIB, fixed, scale, cached=cached, known=known
+            pricing, stage.allocated * GIB, fixed, scale, cached=cached, known=known
         )
         / GIB
         for scale in (band.low, band.high)
@@ -276,14 +275,14 @@ def _device_interval(
     return Interval(value=stage.device, low=low, high=high)
 
 
-def idle_nodes(workload: Pricing, layout: Layout) -> tuple[str, ...]:
+def idle_nodes(pricing: Pricing, layout: Layout) -> tuple[str, ...]:
     """Describe the GPUs in service that a layout leaves idle."""
-    used, there = layout.gpus, workload.fleet_gpus
-    mixed = ["MFU is of the summed peak of the GPUs used"] if workload.mixed else []
+    used, there = layout.gpus, pricing.fleet_gpus
+    mixed = ["MFU is of the summed peak of the GPUs used"] if pricing.mixed else []
     if used == there:
         return tuple(mixed)
     return (
-        f"uses {used:,} of {there:,} GPUs in service, {idle_words(workload, layout)}: "
+        f"uses {used:,} of {there:,} GPUs in service, {idle_words(pricing, layout)}: "
         "rates per GPU and MFU are over the GPUs used",
         *mixed,
     )
@@ -308,23 +307,23 @@ def _unmeasured(part: Pricing, section: str) -> str:
     return " (never measured on it)" if borrowed else ""
 
 
-def assumptions(workload: Pricing) -> tuple[str, ...]:
+def assumptions(pricing: Pricing) -> tuple[str, ...]:
     """List what an estimate rests on and what it leaves out, in words."""
     borrowed = [
         f"{section} of {part.gpu.name}{_unmeasured(part, section)}: {why}"
-        for part in workload.parts
+        for part in pricing.parts
         for section, why in part.calibration.transferred.items()
     ]
-    nics = [part.topology.cluster.nic.fabric or "" for part in workload.parts]
+    nics = [part.topology.cluster.nic.fabric or "" for part in pricing.parts]
     fabric = " and ".join(dict.fromkeys(nics))
     return (
-        *set_by_hand(workload),
-        workload.uncertainty.why,
+        *set_by_hand(pricing),
+        pricing.uncertainty.why,
         f"network efficiencies of {fabric} are defaults, not measured on this cluster",
         *borrowed,
-        *scan_sources(workload),
-        *sparse_sources(workload),
-        *assumed_routing(workload),
-        *padding_assumptions(workload),
+        *scan_sources(pricing),
+        *sparse_sources(pricing),
+        *assumed_routing(pricing),
+        *padding_assumptions(pricing),
         "left out: data loading, logging, evaluation, checkpoints, first iterations",
     )

@@ -67,12 +67,12 @@ def stage_memories(
     busy: dict[int, list[Named]] = defaultdict(list)
     for rank, named in _busy(passes, costs, counts):
         busy[rank].append(named)
-    workload, meshes = table.workload, table.meshes
+    pricing, meshes = table.pricing, table.meshes
     idle = _idle(table, costs, counts, states)
     beside = Beside(
-        workload,
-        float(buffer_bytes(workload, meshes)[0]),
-        float(communication_bytes(workload, meshes)[0]),
+        pricing,
+        float(buffer_bytes(pricing, meshes)[0]),
+        float(communication_bytes(pricing, meshes)[0]),
         cached_of(table, costs, counts),
     )
     return tuple(
@@ -85,7 +85,7 @@ def stage_memories(
 class Beside:
     """Buffers, communication and cache at every moment of every rank. [B]."""
 
-    workload: Pricing
+    pricing: Pricing
     buffers: float
     communication: float
     cached: float | None
@@ -100,20 +100,20 @@ def cached_of(table: CostTable, costs: StageCosts, counts: Counts) -> float | No
     """
     used = np.flatnonzero(counts.sum(axis=(0, 1))).tolist()
     kinds = {costs.menu[entry] for entry in used}
-    return cached_bytes(table.workload, table.meshes, kinds)
+    return cached_bytes(table.pricing, table.meshes, kinds)
 
 
 def _states_by_rank(
     table: CostTable, costs: StageCosts, counts: Counts
 ) -> dict[str, Floats]:
     """Weights, gradients and optimizer states of every rank. [B], shape (pp,)."""
-    workload, meshes = table.workload, table.meshes
+    pricing, meshes = table.pricing, table.meshes
     per_kind: list[States] = [
-        state_bytes(workload, layer_owned(workload, kind, meshes), meshes)
-        for kind in workload.kinds
+        state_bytes(pricing, layer_owned(pricing, kind, meshes), meshes)
+        for kind in pricing.kinds
     ]
     ends = [
-        state_bytes(workload, owned(workload, meshes), meshes)
+        state_bytes(pricing, owned(pricing, meshes), meshes)
         for owned in (embedding_owned, head_owned)
     ]
     layers = counts.sum(axis=2)
@@ -124,7 +124,7 @@ def _states_by_rank(
         by_stage[0] += getattr(ends[0], name)[0]
         by_stage[-1] += getattr(ends[1], name)[0]
         if name == "weights":
-            first, last = root_bytes(workload, meshes)
+            first, last = root_bytes(pricing, meshes)
             by_stage[0] += first[0]
             by_stage[-1] += last[0]
         totals[name] = by_stage[stages_by_rank(costs)].sum(axis=1)
@@ -145,7 +145,7 @@ def _rank_memory(
         _with_device(beside, name, parts)
         for name, parts in _fullest([*passes, *idle], ORDER)
     ]
-    binding = (one for one in moments if beside.workload.search.binds(one.moment))
+    binding = (one for one in moments if beside.pricing.search.binds(one.moment))
     top = max(binding, key=lambda moment: moment.allocated)
     return StageMemory(stage=rank, moments=tuple(moments), **top.model_dump())
 
@@ -244,13 +244,13 @@ def _fullest(moments: Iterable[Named], order: Sequence[str]) -> list[Named]:
 
 def _with_device(beside: Beside, name: str, parts: dict[str, float]) -> MomentMemory:
     """Add buffers, and what the driver sees beside the allocator. [GiB]."""
-    workload, communication = beside.workload, beside.communication
+    pricing, communication = beside.pricing, beside.communication
     parts = parts | {"transient": parts["transient"] + beside.buffers}
-    own = workload.profile.memory_factor
+    own = pricing.profile.memory_factor
     parts = {category: value * own for category, value in parts.items()}
-    context = context_bytes(workload)
+    context = context_bytes(pricing)
     fixed, allocated = communication + context, sum(parts.values())
-    device = device_bytes(workload, allocated, fixed, cached=beside.cached)
+    device = device_bytes(pricing, allocated, fixed, cached=beside.cached)
     spread = device - allocated - fixed
     return MomentMemory(
         moment=name,

@@ -23,14 +23,14 @@ from planner.specs.table import BLOCK
 Bools = npt.NDArray[np.bool_]
 
 
-def leaves_the_gpus(workload: Pricing) -> bool:
+def leaves_the_gpus(pricing: Pricing) -> bool:
     """Tell if anything of a job lies in its hosts' memory."""
-    offload = workload.offload
-    return workload.training.paged or (offload.device == "cpu" and offload != Offload())
+    offload = pricing.offload
+    return pricing.training.paged or (offload.device == "cpu" and offload != Offload())
 
 
 def host_bound(
-    workload: Pricing,
+    pricing: Pricing,
     meshes: Meshes,
     *,
     vpp: Ints,
@@ -54,7 +54,7 @@ def host_bound(
     has the gradients that wait for W. Without a pipeline the bound is exact.
 
     Args:
-        workload: The job, with what its layout offloads. [-]
+        pricing: The job, with what its layout offloads. [-]
         meshes: The mesh of every candidate. [-]
         vpp: Virtual chunks per pipeline rank. [1], shape (candidates,)
         layers: Most layers of one virtual stage. [1], shape (candidates,)
@@ -70,20 +70,20 @@ def host_bound(
     References:
         Ren et al. 2021, arXiv 2101.06840, section 4.
     """
-    node = np.minimum(workload.topology.cluster.node.gpus_per_node, meshes.gpus)
+    node = np.minimum(pricing.topology.cluster.node.gpus_per_node, meshes.gpus)
     both = np.zeros(len(meshes), dtype=bool) if folded is None else folded
     times = np.ones(len(meshes), dtype=np.int64) if copies is None else copies
-    held = _states(workload, meshes, vpp * layers, node, both, times)
-    if workload.offload.activations:
+    held = _states(pricing, meshes, vpp * layers, node, both, times)
+    if pricing.offload.activations:
         flying = _in_flight(meshes, vpp, at_once, both)
         waits = np.zeros(len(meshes), dtype=bool) if split is None else split
-        kept = _activations(workload, meshes, flying, layers, recompute, waits)
+        kept = _activations(pricing, meshes, flying, layers, recompute, waits)
         held = held + node * kept
     return held
 
 
 def _states(
-    workload: Pricing,
+    pricing: Pricing,
     meshes: Meshes,
     most: Ints,
     node: Ints,
@@ -92,15 +92,15 @@ def _states(
 ) -> Floats:
     """Offloaded states on the fullest node, at most. [B]."""
     kinds = [
-        _away(workload, layer_owned(workload, kind, meshes), meshes)
-        for kind in workload.kinds
+        _away(pricing, layer_owned(pricing, kind, meshes), meshes)
+        for kind in pricing.kinds
     ]
-    first = _away(workload, embedding_owned(workload, meshes), meshes)
-    last = _away(workload, head_owned(workload, meshes), meshes)
-    whole = sum(count * kinds[kind] for kind, count in workload.runs) + first + last
+    first = _away(pricing, embedding_owned(pricing, meshes), meshes)
+    last = _away(pricing, head_owned(pricing, meshes), meshes)
+    whole = sum(count * kinds[kind] for kind, count in pricing.runs) + first + last
     one_end = (meshes.pp > 1) & ~folded
     edges = np.where(one_end, np.maximum(first, last), first + last)
-    layers = np.minimum(most, copies * workload.model.layers)
+    layers = np.minimum(most, copies * pricing.model.layers)
     of_rank = layers * np.max(kinds, axis=0) + edges
     of_stage = _on_one_stage(meshes, node) * copies * whole
     return np.asarray(np.minimum(node * of_rank, of_stage))
@@ -117,10 +117,10 @@ def _on_one_stage(meshes: Meshes, node: Ints) -> Ints:
     return np.asarray(rounds * turn + np.minimum(rest, turn))
 
 
-def _away(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def _away(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """States of a unit that its rank keeps in host memory. [B]."""
-    home = state_bytes(at_home(workload), owned, meshes)
-    here = state_bytes(workload, owned, meshes)
+    home = state_bytes(at_home(pricing), owned, meshes)
+    here = state_bytes(pricing, owned, meshes)
     return home.total - here.total
 
 
@@ -134,7 +134,7 @@ def _in_flight(
 
 
 def _activations(
-    workload: Pricing,
+    pricing: Pricing,
     meshes: Meshes,
     flying: tuple[Ints, Ints],
     layers: Ints,
@@ -142,18 +142,18 @@ def _activations(
     waits: Bools,
 ) -> Floats:
     """Offloaded activations of the fullest rank, at most. [B]."""
-    context, recipe = Context.of(workload, meshes), workload.framework.recipe
+    context, recipe = Context.of(pricing, meshes), pricing.framework.recipe
     kept = [
-        _blocks(kept_bytes(workload, kind, recipe.kind(name), meshes))
+        _blocks(kept_bytes(pricing, kind, recipe.kind(name), meshes))
         + waits * _blocks(layer_pending_bytes(context, kind))
-        for kind in workload.kinds
+        for kind in pricing.kinds
         for name in recompute
     ]
     ends = (embedding_end(context), head_end(context))
     edges = sum(_blocks(end.saved) + waits * _blocks(end.pending) for end in ends)
     chunks, depth = flying
-    held = np.minimum(layers, workload.model.layers) * np.max(kept, axis=0)
-    return np.asarray(workload.offload.activations * (chunks * held + depth * edges))
+    held = np.minimum(layers, pricing.model.layers) * np.max(kept, axis=0)
+    return np.asarray(pricing.offload.activations * (chunks * held + depth * edges))
 
 
 def _blocks(size: Floats) -> Floats:

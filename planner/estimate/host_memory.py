@@ -45,16 +45,16 @@ def host_memory(
     Leaves out the operating system, the processes and their data loaders. Leaves out
     that PyTorch rounds pinned allocations up to powers of two.
     """
-    workload = table.workload
-    home = workload.offload.model_copy(update={"device": "cpu"}) == Offload()
-    masks = workload.profile.loads_masks
-    if home and not workload.training.paged and not masks:
+    pricing = table.pricing
+    home = pricing.offload.model_copy(update={"device": "cpu"}) == Offload()
+    masks = pricing.profile.loads_masks
+    if home and not pricing.training.paged and not masks:
         return None
     memory, drives = _ranks_states(table, costs, counts)
-    if workload.offload.activations:
+    if pricing.offload.activations:
         memory = memory + _ranks_activations(table, costs, counts)
-    memory[[0, -1]] += built_bytes(workload, table.meshes)
-    node = workload.topology.cluster.node
+    memory[[0, -1]] += built_bytes(pricing, table.meshes)
+    node = pricing.topology.cluster.node
     holds = _stages_of_ranks(layout)
     return HostMemory(
         needed_gib=_fullest(memory[holds], node.gpus_per_node) / GIB,
@@ -66,10 +66,10 @@ def host_memory(
 
 def host_assumptions(table: CostTable, memory: MemoryEstimate) -> tuple[str, ...]:
     """List what the host's share of an estimate rests on, in words."""
-    workload, needed = table.workload, memory.host
+    pricing, needed = table.pricing, memory.host
     if needed is None:
         return ()
-    node = workload.topology.cluster.node
+    node = pricing.topology.cluster.node
     told = []
     if needed.available_gib is None:
         told.append(
@@ -78,7 +78,7 @@ def host_assumptions(table: CostTable, memory: MemoryEstimate) -> tuple[str, ...
         )
     if needed.nvme_needed_gib and node.nvme_drives is None:
         told.append(f"one NVMe drive is assumed in each {node.name}")
-    if workload.training.paged:
+    if pricing.training.paged:
         told.append(
             "paged moments lie in host memory and cross its link twice a step; the GPU "
             "holds one tensor's at a time, after the activations are gone"
@@ -106,71 +106,68 @@ def _stages_of_ranks(layout: Layout) -> npt.NDArray[np.int64]:
     return ranks // inside % layout.pp
 
 
-def at_home(workload: Pricing) -> Pricing:
+def at_home(pricing: Pricing) -> Pricing:
     """Job with everything on its GPUs."""
-    plain = workload.training.optimizer.removeprefix("paged-")
-    training = workload.training.model_copy(update={"optimizer": plain})
-    return replace(workload, offload=Offload(), training=training)
+    plain = pricing.training.optimizer.removeprefix("paged-")
+    training = pricing.training.model_copy(update={"optimizer": plain})
+    return replace(pricing, offload=Offload(), training=training)
 
 
 def _ranks_states(
     table: CostTable, costs: StageCosts, counts: Counts
 ) -> tuple[Floats, Floats]:
     """States of every pipeline rank in host memory, on drives. [B], shape (pp,)."""
-    workload, meshes = table.workload, table.meshes
+    pricing, meshes = table.pricing, table.meshes
     layers = np.array(
-        [
-            _away(workload, layer_owned(workload, k, meshes), meshes)
-            for k in workload.kinds
-        ]
+        [_away(pricing, layer_owned(pricing, k, meshes), meshes) for k in pricing.kinds]
     )
     by_stage = counts.sum(axis=2) @ layers
-    by_stage[0] += _away(workload, embedding_owned(workload, meshes), meshes)
-    by_stage[-1] += _away(workload, head_owned(workload, meshes), meshes)
+    by_stage[0] += _away(pricing, embedding_owned(pricing, meshes), meshes)
+    by_stage[-1] += _away(pricing, head_owned(pricing, meshes), meshes)
     by_rank: Floats = by_stage[stages_by_rank(costs)].sum(axis=1)
-    if workload.offload.device == "nvme":
+    if pricing.offload.device == "nvme":
         by_rank[:, 0] += _buffers(table, costs, counts)
     return by_rank[:, 0], by_rank[:, 1]
 
 
-def _away(workload: Pricing, owned: Owned, meshes: Meshes) -> tuple[float, float]:
+def _away(pricing: Pricing, owned: Owned, meshes: Meshes) -> tuple[float, float]:
     """States of a unit that its rank keeps in host memory, and on drives. [B]."""
-    home = state_bytes(at_home(workload), owned, meshes)
-    here = state_bytes(workload, owned, meshes)
+    home = state_bytes(at_home(pricing), owned, meshes)
+    here = state_bytes(pricing, owned, meshes)
     weights, gradients, optimizer = (
         float((getattr(home, name) - getattr(here, name))[0])
         for name in States.__dataclass_fields__
     )
-    if workload.offload.device == "cpu":
+    if pricing.offload.device == "cpu":
         return weights + gradients + optimizer, 0.0
-    paged = optimizer if workload.training.paged else 0.0
+    paged = optimizer if pricing.training.paged else 0.0
     return gradients + paged, weights + optimizer - paged
 
 
 def _buffers(table: CostTable, costs: StageCosts, counts: Counts) -> Floats:
     """Pinned buffers of every pipeline rank before NVMe. [B], shape (pp,)."""
-    workload, meshes, sizes = table.workload, table.meshes, staging()
+    pricing, meshes, sizes = table.pricing, table.meshes, staging()
     each = np.array(
         [
             float((o.dense / meshes.dp_shard + o.expert / meshes.expert_shard)[0])
-            for o in (layer_owned(workload, k, meshes) for k in workload.kinds)
+            for o in (layer_owned(pricing, k, meshes) for k in pricing.kinds)
         ]
     )
     shard = (counts.sum(axis=2) @ each)[stages_by_rank(costs)].sum(axis=1)
     total = np.zeros(costs.pp)
-    if workload.offload.optimizer:
+    if pricing.offload.optimizer:
         states = np.minimum(shard, sizes.optimizer_parameters)
         total = total + SINGLE * sizes.optimizer_buffers * states
-    if workload.offload.parameters:
+    if pricing.offload.parameters:
         total = total + HALF * sizes.parameter_buffers * sizes.parameters
     return total
 
 
 def _ranks_activations(table: CostTable, costs: StageCosts, counts: Counts) -> Floats:
     """Offloaded activations of every pipeline rank at its peak. [B], shape (pp,)."""
-    share = table.workload.offload.activations
-    kept = table.workload.offload.model_copy(update={"activations": 0.0})
-    here = replace(table.workload, offload=kept)
+    share = table.pricing.offload.activations
+    kept = table.pricing.offload.model_copy(update={"activations": 0.0})
+    here = replace(table.pricing, offload=kept)
     whole = fill_table(here, table.meshes, table.menu)
     inner = whole.stage_costs(
         0, schedule=costs.schedule, vpp=costs.vpp, menu=tuple(range(len(costs.menu)))

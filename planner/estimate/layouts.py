@@ -22,7 +22,7 @@ from planner.specs.layouts.layout import (
 
 
 def layout_of(
-    workload: Pricing,
+    pricing: Pricing,
     meshes: Meshes,
     row: int,
     *,
@@ -36,7 +36,7 @@ def layout_of(
     """Write one mesh and its stage split as a layout.
 
     Args:
-        workload: The job.
+        pricing: The job.
         meshes: Meshes of a space.
         row: Index of the mesh. [1]
         schedule: Name of the schedule. [text]
@@ -64,23 +64,23 @@ def layout_of(
         grad_accum=at["micro_batches"],
         schedule=cast("Schedule", schedule),
         order=ORDERS[at["order"]],
-        comm_dtype=workload.sends,
-        offload=workload.offload,
+        comm_dtype=pricing.sends,
+        offload=pricing.offload,
         stages=tuple(
             _stage(of_stage.sum(axis=0, keepdims=True) if block else of_stage, menu)
             for of_stage in counts
         ),
-        pools=_pools(workload, at, hosting),
+        pools=_pools(pricing, at, hosting),
     )
 
 
 def _pools(
-    workload: Pricing, at: dict[str, int], hosting: Sequence[int]
+    pricing: Pricing, at: dict[str, int], hosting: Sequence[int]
 ) -> tuple[PoolStages, ...]:
     """Ranks of the pipeline that each pool of a mixed fleet hosts."""
-    each = hosting or [at["pp"]] * len(workload.stage_pools)
+    each = hosting or [at["pp"]] * len(pricing.stage_pools)
     first, pools = 0, []
-    for pool, ranks in zip(workload.stage_pools, each, strict=True):
+    for pool, ranks in zip(pricing.stage_pools, each, strict=True):
         stages = tuple(range(first, first + ranks))
         tp, dp = int(at["tp"] * pool.wider), int(at["dp"] * pool.more)
         pools += [PoolStages(pool=pool.name, stages=stages, tp=tp, dp=dp)]

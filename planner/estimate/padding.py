@@ -32,12 +32,12 @@ def padding_assumptions(workload: Workload) -> tuple[str, ...]:
 
 
 def padding_estimate(
-    workload: Pricing, layout: Layout, step_s: float
+    pricing: Pricing, layout: Layout, step_s: float
 ) -> PaddingEstimate | None:
     """Share of padding of a plan, and its rate against that of packed texts.
 
     Args:
-        workload: The job.
+        pricing: The job.
         layout: A complete layout.
         step_s: Step of the layout. [s]
 
@@ -47,29 +47,29 @@ def padding_estimate(
     Leaves out the ends of packed rows that no text fills: under a hundredth by best
     fit where texts are much shorter than rows.
     """
-    training = workload.training
+    training = pricing.training
     if training.draws is None:
         return None
     row: float = training.seq_len
     if training.uneven:
         row = training.uneven.greatest(layout.micro_batch).mean
     useful = training.step_tokens / step_s
-    packed = _packed_rate(workload, layout)
+    packed = _packed_rate(pricing, layout)
     own = training.step_tokens / training.sequences
     return PaddingEstimate(
         rows=training.rows,
         text_tokens=training.draws.mean,
         row_tokens=row,
-        slowest_row_tokens=_slowest(workload, layout),
+        slowest_row_tokens=_slowest(pricing, layout),
         share=1.0 - own / row,
         useful_tokens_per_s=useful,
         packed_speedup=packed / useful,
     )
 
 
-def _slowest(workload: Pricing, layout: Layout) -> float:
+def _slowest(pricing: Pricing, layout: Layout) -> float:
     """Tokens of a row of the rank that is last. [token]."""
-    tokens = rows_of(workload, Meshes.of_layout(layout)).tokens
+    tokens = rows_of(pricing, Meshes.of_layout(layout)).tokens
     return float(np.max(tokens))
 
 

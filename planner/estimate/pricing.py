@@ -17,7 +17,7 @@ from planner.specs.table import StageCosts
 class Priced:
     """One layout with its row of the table."""
 
-    workload: Pricing
+    pricing: Pricing
     layout: Layout
     table: CostTable
     costs: StageCosts

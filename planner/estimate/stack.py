@@ -14,20 +14,20 @@ def set_by_hand(workload: Workload) -> tuple[str, ...]:
     return (f"stack set by the job, in place of {framework.name}'s: {fields}",)
 
 
-def stack_in_force(workload: Pricing) -> dict[str, object]:
+def stack_in_force(pricing: Pricing) -> dict[str, object]:
     """Name everything about the stack that moves a prediction."""
-    profile = workload.profile.model_dump(exclude={"source"})
-    recipe, by_hand = workload.recipe, workload.framework.by_hand
+    profile = pricing.profile.model_dump(exclude={"source"})
+    recipe, by_hand = pricing.recipe, pricing.framework.by_hand
     replayed = {"replay": recipe.replay, "loss": recipe.loss}
     own = [f"{name} {width:g} B" for name, width in recipe.formats_kept.items()]
     return {
-        "framework": workload.framework.name,
+        "framework": pricing.framework.name,
         **profile,
-        "attention_kernel": attention_kernel(workload),
-        "precision": workload.training.precision,
-        "optimizer": workload.training.optimizer,
+        "attention_kernel": attention_kernel(pricing),
+        "precision": pricing.training.precision,
+        "optimizer": pricing.training.optimizer,
         "recompute": sorted(recipe.kinds),
-        "recompute_scope": workload.framework.limits.recompute_scope,
+        "recompute_scope": pricing.framework.limits.recompute_scope,
         "gradient_bytes": recipe.gradient_bytes,
         "gather_bytes": recipe.gather_bytes,
         "logits_bytes": recipe.logits_bytes,
@@ -39,7 +39,7 @@ def stack_in_force(workload: Pricing) -> dict[str, object]:
         "optimizer_kernel": recipe.optimizer_kernel,
         "resume_copies": recipe.resume_copies,
         "checkpoint": recipe.checkpoint,
-        "method": workload.training.method,
+        "method": pricing.training.method,
         "accumulates_unsharded": recipe.accumulates_unsharded,
         "gradients_reduced_per_group": recipe.gradients_reduced_per_group,
         **(replayed if recipe.replay != "none" else {}),

@@ -86,34 +86,34 @@ def _pod(spec: ClusterSpec, first: int, nodes: int) -> ClusterSpec | None:
     return spec.model_copy(update=change)
 
 
-def on_pools(workload: Pricing, given: Sequence[PoolStages]) -> Pricing:
+def on_pools(pricing: Pricing, given: Sequence[PoolStages]) -> Pricing:
     """The job on the pools that a given layout names.
 
     Raises:
         BadInputError: A mixed fleet without named pools, or names that it lacks.
     """
-    known = [pool.name for pool in (*workload.pools, *workload.pods)]
+    known = [pool.name for pool in (*pricing.pools, *pricing.pods)]
     names = [pool.pool for pool in given]
     for name in names:
         if name not in known:
             near = did_you_mean(name, known) if known else "it has no pools"
             raise BadInputError(
-                f"no such pool in {workload.topology.cluster.spec.name}; {near}",
+                f"no such pool in {pricing.topology.cluster.spec.name}; {near}",
                 field="layout.pools",
                 value=name,
                 allowed=", ".join(known) or "none",
             )
-    if workload.pools and not names:
+    if pricing.pools and not names:
         raise BadInputError(
             "a mixed fleet needs the stages that each pool hosts",
             field="layout.pools",
             allowed="{pool: NAME, stages: [0, ...]} for one or more of "
             + ", ".join(known),
         )
-    return workload.hosted_by(names)
+    return pricing.hosted_by(names)
 
 
-def room_for(workload: Pricing, given: Sequence[PoolStages], each: int) -> int:
+def room_for(pricing: Pricing, given: Sequence[PoolStages], each: int) -> int:
     """Replicas of a pipeline that every hosting pool has room for."""
-    pairs = zip(workload.parts, given, strict=True)
+    pairs = zip(pricing.parts, given, strict=True)
     return max(min(part.gpus // (each * len(own.stages)) for part, own in pairs), 1)

@@ -68,7 +68,7 @@ def emit_own(found: PlanFile) -> tuple[LaunchFile, ...]:
         UnsupportedPlanError: No target of the framework can express the plan, or no
             target is written for the plan's stack.
     """
-    require_written([found.workload], found.path)
+    require_written([found.pricing], found.path)
     return emit(found, _own(found).name)
 
 

@@ -130,7 +130,7 @@ def under_target(found: PlanFile, target: Target) -> Pricing:
             spec,
             file=found.path,
             base=Path(found.path).parent,
-            catalog=found.workload.topology.cluster.catalog,
+            catalog=found.pricing.topology.cluster.catalog,
             calibration=found.calibration,
         )
     except BadInputError as error:
@@ -146,7 +146,7 @@ def _nearest(found: PlanFile, target: Target, gaps: Sequence[Gap]) -> str:
     stuck = [gap for gap in gaps if gap.field.startswith("spec.")]
     if any(gap.field == "spec.model" for gap in stuck):
         return f"nearest: none; no layout of this model has words in {target.title}"
-    pools = [pool.name for pool in found.workload.pools]
+    pools = [pool.name for pool in found.pricing.pools]
     if pools and any(gap.field == POOLS for gap in gaps):
         return f"nearest: plan the job on {' or '.join(pools)} alone, as its cluster"
     if stuck:

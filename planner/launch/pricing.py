@@ -58,7 +58,7 @@ def _moved(found: PlanFile, target: Target) -> PlanFile:
         found,
         plan=found.plan.model_copy(update={"spec": spec}),
         spec=found.spec.model_copy(update=change),
-        workload=under_target(found, target),
+        pricing=under_target(found, target),
     )
 
 
@@ -67,12 +67,12 @@ def priced_anew(found: PlanFile) -> Estimate:
     with about(found.path):
         layout = found.plan.layout
         plan = RankedPlan(
-            rank=1, layout=layout, estimate=estimate(found.workload, layout)
+            rank=1, layout=layout, estimate=estimate(found.pricing, layout)
         )
-        refuse_host(found.workload, plan.estimate.memory)
+        refuse_host(found.pricing, plan.estimate.memory)
         if found.plan.estimate.time_to_train_s is None or not found.spec.training:
             return plan.estimate
-        phase = Planned("", found.workload, plan, found.spec.training)
+        phase = Planned("", found.pricing, plan, found.spec.training)
         return with_run(plan, run_of([phase], found.spec.economics)).estimate
 
 

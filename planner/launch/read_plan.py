@@ -43,23 +43,23 @@ class PlanFile:
     text: str
     plan: Plan
     spec: JobSpec
-    workload: Pricing
+    pricing: Pricing
     calibration: CalibrationFile | None = None
     told: tuple[str, ...] = ()
 
     @property
     def brief(self) -> Brief:
         """Parts of the plan that a writer sees. [-]."""
-        training = self.workload.training
+        training = self.pricing.training
         model = self.plan.spec["model"]
         assert isinstance(model, Mapping)
         return Brief(
             job=_slug(str(model.get("name", "model"))),
             spec=self.spec,
             model=dict(model),
-            architecture=self.workload.model,
+            architecture=self.pricing.model,
             training=training,
-            cluster=self.workload.topology.cluster,
+            cluster=self.pricing.topology.cluster,
             layout=self.plan.layout,
             estimate=self.plan.estimate,
             stack=dict(self.plan.estimate.stack),
@@ -191,7 +191,7 @@ def _spec(plan: Plan, file: str) -> JobSpec:
 
 def _refuse_illegal(found: PlanFile) -> None:
     """Refuse a layout that is not legal, such as a plan edited by hand."""
-    wrong = rule_violations(found.workload.unwritten(), found.plan.layout)
+    wrong = rule_violations(found.pricing.unwritten(), found.plan.layout)
     if wrong:
         said = "; ".join(breach.sentence for breach in wrong[:3])
         raise BadInputError(

@@ -101,7 +101,7 @@ def _searched(
         return None, bound_s
     outcome = outcomes[plans[0].variant]
     layout = found_layout(outcome, plans[0])
-    its = outcome.workload
+    its = outcome.pricing
     return Contender(its, layout, estimate(its, layout)), bound_s
 
 
@@ -109,8 +109,8 @@ def _fastest(one: Contender, safe: Contender | None, *, proven: bool) -> Fastest
     return Fastest(
         status="optimal" if proven else "feasible",
         layout=one.layout,
-        settings=one.workload.chosen,
-        framework=one.workload.framework.name,
+        settings=one.pricing.chosen,
+        framework=one.pricing.framework.name,
         step_time_s=one.step_s,
         faster=0.0 if safe is None else 1 - one.step_s / safe.step_s,
         oom_probability=one.estimate.memory.oom_probability or 0.0,

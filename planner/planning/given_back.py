@@ -118,14 +118,14 @@ def _searched(
     for plan in sorted(plan for outcome in outcomes for plan in outcome.ranked)[:1]:
         outcome = outcomes[plan.variant]
         layout = found_layout(outcome, plan)
-        its = replace(outcome.workload, spare=workloads[0].spare)
+        its = replace(outcome.pricing, spare=workloads[0].spare)
         return Contender(its, layout, estimate(its, layout)), bound_s
     return None, bound_s
 
 
 def _leaves(one: Contender, gib: float) -> bool:
     """Tell if a plan is within the limit on the risk with so much less memory."""
-    less = replace(one.workload, spare=one.workload.spare + gib * GIB)
+    less = replace(one.pricing, spare=one.pricing.spare + gib * GIB)
     its = Pricing.of(less, one.layout)
     chance = oom_probability(its, one.estimate.memory.stages)
     return less.risk is not None and chance <= less.risk
@@ -150,8 +150,8 @@ def _told(
         most_slower=MOST_SLOWER,
         step_time_s=one.step_s,
         layout=one.layout,
-        settings=one.workload.chosen,
-        framework=one.workload.framework.name,
+        settings=one.pricing.chosen,
+        framework=one.pricing.framework.name,
         peak_device_gib=memory.peak_device_gib.value,
         oom_probability=memory.oom_probability,
     )

@@ -29,20 +29,20 @@ def why_idle(
     Returns:
         One sentence; empty where all GPUs in service are used. [text]
     """
-    workload = outcomes[0].workload
-    there = workload.fleet_gpus
+    pricing = outcomes[0].pricing
+    there = pricing.fleet_gpus
     if layout.gpus == there:
         return ()
-    idle = idle_words(workload, layout)
+    idle = idle_words(pricing, layout)
     said = f"Uses {layout.gpus:,} of {there:,} GPUs in service, {idle}: "
-    if len({pool.topology.cluster.gpu.vendor for pool in workload.pools}) > 1:
+    if len({pool.topology.cluster.gpu.vendor for pool in pricing.pools}) > 1:
         said += "no library of collectives joins GPUs of two makers; "
     return (said + _against(outcomes, layout.gpus, proven=proven) + ".",)
 
 
 def _against(outcomes: Sequence[SearchOutcome], used: int, *, proven: bool) -> str:
     """Compare a plan with the candidates that use more GPUs, in words."""
-    there = outcomes[0].workload.fleet_gpus
+    there = outcomes[0].pricing.fleet_gpus
     declared = Counter[int]()
     for outcome in outcomes:
         declared.update(outcome.declared)
@@ -53,6 +53,6 @@ def _against(outcomes: Sequence[SearchOutcome], used: int, *, proven: bool) -> s
         known = "that was seen" if unseen else "of the space"
         return f"no legal layout {known} uses more"
     full = f"{whole:,} of them all" if whole else "none of them all"
-    better = BETTER[outcomes[0].workload.aim.name]
+    better = BETTER[outcomes[0].pricing.aim.name]
     verdict = f"none is {better}" if proven else f"none found is {better}"
     return f"{more:,} candidates use more, {full}, and {verdict}"

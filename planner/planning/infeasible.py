@@ -44,7 +44,7 @@ class Footprint:
     """[GiB]"""
     layout: Layout
     stage: StageMemory
-    workload: Pricing
+    pricing: Pricing
 
     @property
     def excess(self) -> float:
@@ -62,7 +62,7 @@ def infeasibility(
         stop: Ends the look for footprints: the smallest so far is named. [-]
     """
     stop = stop or Stop()
-    found = [tightest(outcome.workload, stop) for outcome in outcomes]
+    found = [tightest(outcome.pricing, stop) for outcome in outcomes]
     footprints = [footprint for footprint in found if footprint is not None]
     layouts = sum(outcome.candidates for outcome in outcomes)
     if not footprints:
@@ -76,7 +76,7 @@ def infeasibility(
         f"{_words(least)}.",
         *_remedies(least),
         *_host_memory(outcomes),
-        *_with_offload([outcome.workload for outcome in outcomes], stop),
+        *_with_offload([outcome.pricing for outcome in outcomes], stop),
     )
 
 
@@ -86,8 +86,8 @@ def _over(variants: int) -> str:
 
 def _words(footprint: Footprint) -> str:
     """Degrees and settings of a layout."""
-    layout, workload = footprint.layout, footprint.workload
-    chosen = workload.chosen
+    layout, pricing = footprint.layout, footprint.pricing
+    chosen = pricing.chosen
     told = (*MESH, AXIS["zero_stage"], AXIS["micro_batch"])
     parts = [
         *(f"{axis.told} {axis.of(layout)}" for axis in told),
@@ -98,7 +98,7 @@ def _words(footprint: Footprint) -> str:
     return ", ".join(filter(None, parts))
 
 
-def tightest(workload: Pricing, stop: Stop | None = None) -> Footprint | None:
+def tightest(pricing: Pricing, stop: Stop | None = None) -> Footprint | None:
     """The least footprint of the candidates with the least states and activations.
 
     Returns:
@@ -109,7 +109,7 @@ def tightest(workload: Pricing, stop: Stop | None = None) -> Footprint | None:
     """
     stop = stop or Stop()
     found: list[Footprint] = []
-    for table, space, candidate in _leanest(workload, stop):
+    for table, space, candidate in _leanest(pricing, stop):
         footprint = _footprint(table, space, candidate)
         found += [footprint] if footprint is not None else []
         if found and stop.reached:
@@ -117,10 +117,10 @@ def tightest(workload: Pricing, stop: Stop | None = None) -> Footprint | None:
     return min(found, key=lambda footprint: footprint.needed, default=None)
 
 
-def _leanest(workload: Pricing, stop: Stop) -> list[tuple[CostTable, Space, int]]:
+def _leanest(pricing: Pricing, stop: Stop) -> list[tuple[CostTable, Space, int]]:
     """The candidates that a rough count puts first, some dozens of the whole space."""
     best: list[tuple[float, tuple[CostTable, Space, int]]] = []
-    for table, space in _priced_parts(workload, stop):
+    for table, space in _priced_parts(pricing, stop):
         rough = _rough(table, space)
         first = np.argsort(rough, kind="stable")[:TRIED].tolist()
         best += [(float(rough[at]), (table, space, at)) for at in first]
@@ -128,16 +128,16 @@ def _leanest(workload: Pricing, stop: Stop) -> list[tuple[CostTable, Space, int]
     return [candidate for _, candidate in best]
 
 
-def _priced_parts(workload: Pricing, stop: Stop) -> Iterator[tuple[CostTable, Space]]:
+def _priced_parts(pricing: Pricing, stop: Stop) -> Iterator[tuple[CostTable, Space]]:
     """Price the whole space part by part, until the stop."""
     try:
-        listing = Enumerator(workload).listing(stop=stop)
+        listing = Enumerator(pricing).listing(stop=stop)
     except StoppedError:
         return
     for some in listing.slices(PART):
         space = listing.part(some, Counter())
         if len(space):
-            yield price_meshes(workload, space.meshes, space.recompute), space
+            yield price_meshes(pricing, space.meshes, space.recompute), space
         if stop.reached:
             return
 
@@ -147,10 +147,8 @@ def _rough(table: CostTable, space: Space) -> Floats:
     mesh = space.mesh
     pp = table.meshes.pp[mesh]
     entry = np.maximum(space.menu, 0)
-    states = sum(
-        count * table.units[kind].static for kind, count in table.workload.runs
-    )
-    kept = sum(count * table.saved[kind] for kind, count in table.workload.runs)
+    states = sum(count * table.units[kind].static for kind, count in table.pricing.runs)
+    kept = sum(count * table.saved[kind] for kind, count in table.pricing.runs)
     ends = table.embedding.unit.static + table.head.unit.static
     depth = np.minimum(table.meshes.micro_batches[mesh], pp)
     rough = (np.asarray(states)[mesh] + np.asarray(kept)[entry, mesh] * depth) / pp
@@ -172,7 +170,7 @@ def _footprint(table: CostTable, space: Space, candidate: int) -> Footprint | No
     if not in_class(costs, counts):
         return None
     layout = layout_of(
-        table.workload,
+        table.pricing,
         space.meshes,
         row,
         schedule=costs.schedule,
@@ -181,29 +179,29 @@ def _footprint(table: CostTable, space: Space, candidate: int) -> Footprint | No
         counts=counts,
         hosting=space.hosting(candidate),
     )
-    memory = memory_estimate(price(table.workload, layout))
+    memory = memory_estimate(price(table.pricing, layout))
     worst = max(memory.stages, key=lambda stage: stage.device)
-    return Footprint(worst.device, memory.capacity_gib, layout, worst, table.workload)
+    return Footprint(worst.device, memory.capacity_gib, layout, worst, table.pricing)
 
 
 def _remedies(footprint: Footprint) -> tuple[str, ...]:
     """Sentence on what would help, by what takes most memory of the fullest rank."""
-    workload, stage, excess = footprint.workload, footprint.stage, footprint.excess
+    pricing, stage, excess = footprint.pricing, footprint.stage, footprint.excess
     states = stage.weights + stage.gradients + stage.optimizer
-    gpus = workload.gpus
+    gpus = pricing.gpus
     if states > stage.activations + stage.transient:
         if excess <= 1:  # the prediction fits, and the risk is too high
             more = f"more than {gpus_words(gpus)} of this size would lower the risk"
             return (f"States are {states:.1f} GiB of it: {more}.",)
-        node = workload.topology.cluster.node.gpus_per_node
+        node = pricing.topology.cluster.node.gpus_per_node
         nodes = int(np.ceil(gpus * excess / node))
         more = f"about {gpus_words(nodes * node, node)} of this size instead of {gpus}"
         return (f"States are {states:.1f} GiB of it: {more} would hold them.",)
-    limits = workload.search.limits()
+    limits = pricing.search.limits()
     freed = ", ".join(f"{axis} {value}" for axis, value in limits.items())
     if freed:
         return (f"Activations and transients fill it: loosen the limits on {freed}.",)
-    longer = workload.training.seq_len // 2
+    longer = pricing.training.seq_len // 2
     if excess <= 1:
         return (
             f"Activations and transients fill it: sequences of {longer} tokens or GPUs "

@@ -12,7 +12,7 @@ def found_layout(outcome: SearchOutcome, found: Found) -> Layout:
     row = int(space.mesh[found.candidate])
     choices = space.choices(found.candidate)
     return layout_of(
-        outcome.workload,
+        outcome.pricing,
         space.meshes,
         row,
         schedule=space.schedule(found.candidate),

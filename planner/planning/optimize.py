@@ -146,7 +146,7 @@ def _with_fastest(
 ) -> Result:
     """The answer with the plain optimum beside it, and plans between the two."""
     best = next(iter(contenders), None)
-    if best is not None and not best.workload.aim.is_step:
+    if best is not None and not best.pricing.aim.is_step:
         return found
     fastest = plain_optimum(workloads, best, stop, known)
     enough = Enough(found.search.work)
@@ -168,7 +168,7 @@ def _result(
     spare: Stop,
 ) -> Result:
     """The answer: plans, ties and the proof, which is always of the fastest."""
-    aim = outcomes[0].workload.aim
+    aim = outcomes[0].pricing.aim
     # What tells steps apart says nothing about amounts of plans that use other GPUs.
     among = tied(contenders) if aim.is_step else []
     first = robust_choice(contenders, among) if robust and among else 0
@@ -203,9 +203,7 @@ def _result(
 def _doubts(chosen: Sequence[Contender]) -> tuple[str, ...]:
     """Doubts about the first plan."""
     return tuple(
-        said
-        for one in chosen
-        for said in doubts(one.workload, one.layout, one.estimate)
+        said for one in chosen for said in doubts(one.pricing, one.layout, one.estimate)
     )
 
 
@@ -227,7 +225,7 @@ def _rules(outcomes: Sequence[SearchOutcome]) -> str:
         counted.items(),
         key=lambda item: (not item[0].startswith(("offload", "host")), -item[1]),
     )
-    limits = outcomes[0].workload.search.limits()
+    limits = outcomes[0].pricing.search.limits()
     return "; ".join(_rule(rule, count, limits) for rule, count in ranked[:4] if count)
 
 
@@ -259,13 +257,13 @@ def _contenders(
 def _is_same(one: Contender, other: Contender) -> bool:
     """True where two searches gave plans of equal layout and settings."""
     same = one.layout == other.layout
-    return same and one.workload.chosen == other.workload.chosen
+    return same and one.pricing.chosen == other.pricing.chosen
 
 
 def _contender(outcomes: Sequence[SearchOutcome], plan: Found) -> Contender:
     outcome = outcomes[plan.variant]
-    workload, layout = outcome.workload, found_layout(outcome, plan)
-    return Contender(workload, layout, estimate(workload, layout), plan.step_s)
+    pricing, layout = outcome.pricing, found_layout(outcome, plan)
+    return Contender(pricing, layout, estimate(pricing, layout), plan.step_s)
 
 
 def _listed(contenders: Sequence[Contender], top: int, first: int) -> list[int]:
@@ -283,7 +281,7 @@ def _plans(
         if plans and spare.reached:
             break
         one = contenders[at]
-        _verify(one.workload, one.layout, one.estimate)
+        _verify(one.pricing, one.layout, one.estimate)
         plans.append(_ranked(rank, one, contenders[0]))
     return plans
 
@@ -316,7 +314,7 @@ def _ranked(rank: int, one: Contender, best: Contender) -> RankedPlan:
         expected=0.0 if same else compared().gain(*causes),
         likely=None if same else compared().likely(*causes),
         why="" if same else why_slower(best.estimate, one.estimate),
-        settings=one.workload.chosen,
+        settings=one.pricing.chosen,
     )
 
 

@@ -116,9 +116,9 @@ def _best_along(
     )
     for plan in sorted(plan for outcome in outcomes for plan in outcome.ranked)[:1]:
         outcome = outcomes[plan.variant]
-        layout, workload = found_layout(outcome, plan), outcome.workload
+        layout, pricing = found_layout(outcome, plan), outcome.pricing
         # A plan keeps the limits that its job has, not those of this search.
-        its_search = replace(workload, search=workloads[0].search)
+        its_search = replace(pricing, search=workloads[0].search)
         return [Contender(its_search, layout, estimate(its_search, layout))]
     proven = min(outcome.bound_s for outcome in outcomes) >= worth_s
     legal = any(outcome.candidates for outcome in outcomes)

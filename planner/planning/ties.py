@@ -76,7 +76,7 @@ class Contender:
         key_s: What the search made least: the step, or an amount. [s]
     """
 
-    workload: Pricing
+    pricing: Pricing
     layout: Layout
     estimate: Estimate
     key_s: float = 0.0
@@ -175,8 +175,8 @@ def _simplicity(one: Option, best: Option) -> tuple[tuple[int, ...], float]:
 
 def _unusual(one: Contender) -> tuple[int, ...]:
     """Distance of a layout from what is usual, by axis. [1]."""
-    limits, layout = one.workload.framework.limits, one.layout
-    tokens = one.workload.training.seq_len / layout.cp
+    limits, layout = one.pricing.framework.limits, one.layout
+    tokens = one.pricing.training.seq_len / layout.cp
     ranks = layout.dp * layout.cp
     usual = limits.default_zero(pp=layout.pp, ranks=ranks)
     orders, kinds, kind = limits.orders, limits.cp_kinds, cp_family(layout.cp_kind)
@@ -201,7 +201,7 @@ def why_robust(
         chosen: Index of the chosen plan, not 0. [1]
     """
     one, best = contenders[chosen], contenders[0]
-    experts = " and expert" if one.workload.model.expert_parameters else ""
+    experts = " and expert" if one.pricing.model.expert_parameters else ""
     return (
         f"Chosen among {len(among)} tied plans: it uses {_axes(one)} beside data"
         f"{experts} parallelism (the fastest {best.axes}) and leaves "
@@ -256,8 +256,8 @@ def _member(one: Contender, best: Contender, rank: int | None) -> TiedPlan:
     return TiedPlan(
         rank=rank,
         layout=one.layout,
-        settings=one.workload.chosen,
-        framework=one.workload.framework.name,
+        settings=one.pricing.chosen,
+        framework=one.pricing.framework.name,
         slower=_slower(one, best),
         error=_error(one, best),
         free_gib=one.free_gib,

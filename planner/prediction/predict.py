@@ -136,16 +136,16 @@ def _as_far_as_given(workload: Workload, partial: PartialLayout) -> Pricing:
     return on_pools(candidate, partial.pools)
 
 
-def _degrees(workload: Pricing, partial: PartialLayout) -> Degrees:
+def _degrees(pricing: Pricing, partial: PartialLayout) -> Degrees:
     """Every degree, from the user or by default."""
-    limits, given = workload.framework.limits, partial.given()
+    limits, given = pricing.framework.limits, partial.given()
     at: Degrees = {axis.name: given.get(axis.name, axis.default) for axis in FIELDS}
     if partial.schedule in V_SHAPED and partial.vpp is None:
         at["vpp"] = 2
-    micro_batch = partial.micro_batch or workload.training.together
+    micro_batch = partial.micro_batch or pricing.training.together
     each = prod(at[axis.name] for axis in MESH if axis.name != "dp")
-    dp = partial.dp or _replicas(workload, partial, each, micro_batch)
-    accum = max(workload.sequences // (dp * micro_batch), 1)
+    dp = partial.dp or _replicas(pricing, partial, each, micro_batch)
+    accum = max(pricing.sequences // (dp * micro_batch), 1)
     at |= {"dp": dp, "grad_accum": partial.grad_accum or accum}
     at |= {
         axis.name: axis.filled(limits, at)
@@ -164,27 +164,27 @@ def _own_degrees(partial: PartialLayout, at: Degrees) -> tuple[PoolStages, ...]:
 
 
 def _replicas(
-    workload: Pricing, partial: PartialLayout, each: int, micro_batch: int
+    pricing: Pricing, partial: PartialLayout, each: int, micro_batch: int
 ) -> int:
     """Replicas that fill the fleet, or the most that divide the batch if none do."""
-    gpus = min(workload.search.largest("gpus") or workload.gpus, workload.gpus)
+    gpus = min(pricing.search.largest("gpus") or pricing.gpus, pricing.gpus)
     whole = max(gpus // each, 1)
-    if workload.mixed:
-        whole = room_for(workload, partial.pools, each // (partial.pp or 1))
-    sequences = workload.sequences // micro_batch
-    if (whole * each == gpus and not workload.mixed) or sequences < 1:
+    if pricing.mixed:
+        whole = room_for(pricing, partial.pools, each // (partial.pp or 1))
+    sequences = pricing.sequences // micro_batch
+    if (whole * each == gpus and not pricing.mixed) or sequences < 1:
         return whole
     return max(dp for dp in divisors(sequences) if dp <= whole)
 
 
 def _skeleton(
-    workload: Pricing,
+    pricing: Pricing,
     degrees: Degrees,
     stages: tuple[Stage, ...],
     order: str,
 ) -> Layout:
     layout = Layout.model_validate({**degrees, "stages": stages, "order": order})
-    sent = {"comm_dtype": workload.sends, "offload": workload.offload}
+    sent = {"comm_dtype": pricing.sends, "offload": pricing.offload}
     return layout.model_copy(update=sent)
 
 
@@ -220,7 +220,7 @@ class _Option:
     def layout(self, counts: Counts) -> Layout:
         """The layout of one split."""
         return layout_of(
-            self.table.workload,
+            self.table.pricing,
             self.table.meshes,
             0,
             schedule=self.costs.schedule,
@@ -255,29 +255,29 @@ def _sort_key(costs: StageCosts, counts: Counts) -> tuple[bool, float]:
 
 
 def _options(
-    workload: Pricing, partial: PartialLayout, degrees: Degrees
+    pricing: Pricing, partial: PartialLayout, degrees: Degrees
 ) -> Iterator[_Option]:
     """Rank orders times recompute kinds, in order of preference."""
-    limits = workload.framework.limits
-    allows = workload.search.allows_text
+    limits = pricing.framework.limits
+    allows = pricing.search.allows_text
     allowed = tuple(order for order in limits.orders if allows("order", order))
     orders = (partial.order,) if partial.order else allowed or limits.orders
-    menu = _menu(workload, partial)
-    refuse_recompute(workload, menu)
+    menu = _menu(pricing, partial)
+    refuse_recompute(pricing, menu)
     legal = [
         order
         for order in orders
-        if not rule_violations(workload, _probe(workload, degrees, order, menu[0]))
+        if not rule_violations(pricing, _probe(pricing, degrees, order, menu[0]))
     ]
     if not legal:
-        _refuse_illegal(workload, _probe(workload, degrees, orders[0], menu[0]))
+        _refuse_illegal(pricing, _probe(pricing, degrees, orders[0], menu[0]))
     every = BLOCK_KINDS if block_of(menu[0]) else menu
     tied = limits.recompute_scope == "plan" and every is menu
     for order in legal:
         tables: dict[frozenset[str] | None, CostTable] = {}
-        for kinds in chosen_together(workload, every, tied=tied):
-            probe = _probe(workload, degrees, order, kinds[0])
-            job = replace(workload, without=Pricing.of(workload, probe).without)
+        for kinds in chosen_together(pricing, every, tied=tied):
+            probe = _probe(pricing, degrees, order, kinds[0])
+            job = replace(pricing, without=Pricing.of(pricing, probe).without)
             if job.without not in tables:
                 mesh = Meshes.of_layout(probe)
                 tables[job.without] = price_meshes(job, mesh, every)
@@ -297,13 +297,13 @@ def _menu(workload: Workload, partial: PartialLayout) -> tuple[str, ...]:
     return kept or limits.recompute
 
 
-def _probe(workload: Pricing, degrees: Degrees, order: str, kind: str) -> Layout:
+def _probe(pricing: Pricing, degrees: Degrees, order: str, kind: str) -> Layout:
     """The layout with an even split, to check that it is legal at all."""
     shape = int(degrees["pp"]), int(degrees["vpp"])
     stages = placement(str(degrees["schedule"]), *shape).depth
-    layers = even_layers(workload.model.layers, stages)
+    layers = even_layers(pricing.model.layers, stages)
     even = tuple(with_recompute(Stage(layers=count), kind) for count in layers)
-    return _skeleton(workload, degrees, even, order)
+    return _skeleton(pricing, degrees, even, order)
 
 
 def _option(

@@ -73,22 +73,22 @@ def refuse_formats(workload: Workload, partial: PartialLayout) -> None:
             )
 
 
-def refuse_offload(workload: Pricing, degrees: Degrees) -> None:
+def refuse_offload(pricing: Pricing, degrees: Degrees) -> None:
     """Refuse unsharded states, paged moments, and drives that the stack cannot use.
 
     Raises:
         BadInputError: Names the share that cannot leave the GPUs.
     """
-    offload, zero = workload.offload, degrees["zero_stage"]
-    if offload.device == "nvme" and not workload.recipe.offloads_to_nvme:
+    offload, zero = pricing.offload, degrees["zero_stage"]
+    if offload.device == "nvme" and not pricing.recipe.offloads_to_nvme:
         raise BadInputError(
-            f"{workload.framework.name} with {workload.profile.name} keeps nothing on "
+            f"{pricing.framework.name} with {pricing.profile.name} keeps nothing on "
             "NVMe",
             field="layout.offload.device",
             value="nvme",
             allowed="cpu, or a DeepSpeed stack",
         )
-    if offload.optimizer and workload.training.paged:
+    if offload.optimizer and pricing.training.paged:
         raise BadInputError(
             "a paged optimizer keeps its moments on the host by itself",
             field="layout.offload.optimizer",

@@ -294,7 +294,7 @@ def _rough(
 
 
 def search(
-    workload: Pricing,
+    pricing: Pricing,
     *,
     top: int = 4,
     time_limit: float = 120.0,
@@ -303,9 +303,9 @@ def search(
     """Find the fastest plan of the declared space that fits, with a proof.
 
     Args:
-        workload: The job.
+        pricing: The job.
         top: Plans to list, each with different degrees. [1]
         time_limit: Wall time after which the incumbent is returned. [s]
         progress: Called about ten times a second.
     """
-    return search_all([workload], top=top, time_limit=time_limit, progress=progress)[0]
+    return search_all([pricing], top=top, time_limit=time_limit, progress=progress)[0]

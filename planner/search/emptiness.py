@@ -12,13 +12,13 @@ AT_A_TIME = 64
 """Meshes that are looked at together at first; twice as many every time. [1]"""
 
 
-def is_empty(workload: Pricing) -> bool:
+def is_empty(pricing: Pricing) -> bool:
     """Tell if the declared space of a job has no candidate.
 
     Returns:
         True without candidates; the listing stops at the first candidate.
     """
-    enumerator = Enumerator(thin(workload), priced=False)
+    enumerator = Enumerator(thin(pricing), priced=False)
     rows, size = enumerator.rows(), AT_A_TIME
     while part := list(islice(rows, size)):
         if len(enumerator.space(part)):
@@ -76,7 +76,7 @@ def _within(less: Pricing, more: Pricing) -> bool:
     return all(own <= other for own, other in zip(*pairs, strict=True))
 
 
-def thin(workload: Pricing, free: str = "") -> Pricing:
+def thin(pricing: Pricing, free: str = "") -> Pricing:
     """Job with a single value of each axis that decides nothing about legality.
 
     An axis that the user leaves open is fixed at a value that is legal where any
@@ -87,9 +87,9 @@ def thin(workload: Pricing, free: str = "") -> Pricing:
     hold least. So a space is empty where the thin space is empty. The degrees of the
     other axes do not change.
     """
-    search, limits = workload.search, workload.framework.limits
+    search, limits = pricing.search, pricing.framework.limits
     fixed: dict[str, object] = {
-        "micro_batch": workload.training.together,
+        "micro_batch": pricing.training.together,
         "order": limits.orders[0],
         "hpz": 1,
     }
@@ -101,7 +101,7 @@ def thin(workload: Pricing, free: str = "") -> Pricing:
     if free != "dp_shard" and search.dp_shard is None:
         limits = replace(limits, hybrid_sharding=False)
     return replace(
-        workload,
+        pricing,
         search=search.model_copy(update=open_ones),
-        framework=replace(workload.framework, limits=limits),
+        framework=replace(pricing.framework, limits=limits),
     )

@@ -109,27 +109,27 @@ class Family:
         self.prices: FamilyPrices | None = None
 
     def of(
-        self, workload: Pricing, most: float, gather: Callable[[Pricing], _Gathered]
+        self, pricing: Pricing, most: float, gather: Callable[[Pricing], _Gathered]
     ) -> _Gathered:
         """Candidates that may matter with the pools in one order.
 
         Args:
-            workload: The job on these pools in this order.
+            pricing: The job on these pools in this order.
             most: Key above which no plan is wanted. [s]
             gather: Lists, prices and bounds the candidates, for all orders.
         """
-        key = in_any_order(workload)
+        key = in_any_order(pricing)
         if key != self.key:
             self._forget()
         if key is None:
-            return gather(workload)
+            return gather(pricing)
         if key != self.key:
             self.key, self.found = key, gather(key)
         found = replace(self.found, counted=self.found.counted.copy(), parts=[])
         if self.found.parts:
             part = _one(self.found.parts)
             self.prices = self.prices or FamilyPrices(key, part.space)
-            found.add(_turned(workload, part, self.prices, most))
+            found.add(_turned(pricing, part, self.prices, most))
         return found
 
     def _forget(self) -> None:
@@ -150,9 +150,9 @@ def _one(parts: Sequence[Part]) -> Part:
     )
 
 
-def _turned(workload: Pricing, part: Part, prices: FamilyPrices, most: float) -> Part:
+def _turned(pricing: Pricing, part: Part, prices: FamilyPrices, most: float) -> Part:
     """Candidates that may matter with the pools in another order, on all meshes."""
-    turn, table = prices.turn(workload), prices.turned(workload)
+    turn, table = prices.turn(pricing), prices.turned(pricing)
     own = part.space.hostings
     lie = {ranks: tuple(ranks[at] for at in turn) for ranks in set(own)}
     space = replace(part.space, hostings=tuple(lie[ranks] for ranks in own))
@@ -160,7 +160,7 @@ def _turned(workload: Pricing, part: Part, prices: FamilyPrices, most: float) ->
     return _kept(table, space, bounds, np.isfinite(bounds), most)
 
 
-def in_any_order(workload: Pricing) -> Pricing | None:
+def in_any_order(pricing: Pricing) -> Pricing | None:
     """The job on the same pools in the order of their names.
 
     Where all pools have the degrees of the first, no list, price or bound depends on
@@ -169,17 +169,17 @@ def in_any_order(workload: Pricing) -> Pricing | None:
     Returns:
         The job; None where pools have degrees of their own, or there is one.
     """
-    hosts = workload.stage_pools
-    if not workload.pools or not workload.mixed:
+    hosts = pricing.stage_pools
+    if not pricing.pools or not pricing.mixed:
         return None
     if not all(pool.is_like_the_first for pool in hosts):
         return None
     ordered = tuple(sorted(hosts, key=lambda pool: pool.name))
-    return workload if ordered == hosts else replace(workload, stage_pools=ordered)
+    return pricing if ordered == hosts else replace(pricing, stage_pools=ordered)
 
 
 def first_tier(
-    workload: Pricing,
+    pricing: Pricing,
     most: float,
     stop: Stop | None = None,
     known: KnownBounds | None = None,
@@ -192,7 +192,7 @@ def first_tier(
     the number of parts nor the number of processes changes the result.
 
     Args:
-        workload: A variant of the job.
+        pricing: A variant of the job.
         most: Step above which no plan is wanted; inf keeps every candidate. [s]
         stop: Ends the work early. [-]
         known: Bounds from earlier searches of the job, to which new ones are added.
@@ -204,18 +204,18 @@ def first_tier(
     """
     stop = stop or Stop()
     family = family or Family()
-    found = family.of(workload, most, lambda key: _gathered(key, most, stop, known))
-    tier = replace(_sorted(workload, found), prices=family.prices)
+    found = family.of(pricing, most, lambda key: _gathered(key, most, stop, known))
+    tier = replace(_sorted(pricing, found), prices=family.prices)
     if not found.why:
         return tier
-    return replace(tier, unseen_s=step_floor(workload), stopped=found.why)
+    return replace(tier, unseen_s=step_floor(pricing), stopped=found.why)
 
 
 def _gathered(
-    workload: Pricing, most: float, stop: Stop, known: KnownBounds | None
+    pricing: Pricing, most: float, stop: Stop, known: KnownBounds | None
 ) -> _Gathered:
     """The parts of a space, until it ends or a limit is reached."""
-    found, enumerator = _Gathered(), Enumerator(workload)
+    found, enumerator = _Gathered(), Enumerator(pricing)
     try:
         stop.check()
         listing = enumerator.listing(stop=stop)
@@ -229,9 +229,9 @@ def _gathered(
     return found
 
 
-def _sorted(workload: Pricing, found: _Gathered) -> FirstTier:
+def _sorted(pricing: Pricing, found: _Gathered) -> FirstTier:
     """All parts as one space, with the candidates in the order of their bounds."""
-    one = _one(found.parts or [_without(Enumerator(workload).space([]))])
+    one = _one(found.parts or [_without(Enumerator(pricing).space([]))])
     return FirstTier(
         space=replace(one.space, removed={}),
         bounds=one.bounds,
@@ -266,22 +266,22 @@ def _priced_where_worth(
     listing: Listing, slices: list[slice], most: float, known: KnownBounds
 ) -> Iterator[Part]:
     """Parts of the candidates that no known bound rules out: few, priced together."""
-    workload, left = listing.workload, list[Space]()
+    pricing, left = listing.pricing, list[Space]()
     for some in slices:
         counted: Counter[str] = Counter()
         space = listing.part(some, counted)
-        worth = known.of(workload, space) <= _wanted(workload, space, most)
+        worth = known.of(pricing, space) <= _wanted(pricing, space, most)
         counted[BY_BOUND] += int(np.count_nonzero(~worth))
         kept = space.take(np.flatnonzero(worth)).on_own_meshes()
         none = space.take(np.zeros(0, dtype=np.int64)).on_own_meshes()
         yield replace(_without(none), counted=counted, declared=_declared(space))
         if sum(len(part.meshes) for part in left) + len(kept.meshes) > PART:
-            yield _priced(workload, joined(left), most, known)
+            yield _priced(pricing, joined(left), most, known)
             left = []
         if len(kept):
             left.append(kept)
     if left:
-        yield _priced(workload, joined(left), most, known)
+        yield _priced(pricing, joined(left), most, known)
 
 
 def _priced_at_once(
@@ -323,23 +323,23 @@ def priced_part(
     """
     counted: Counter[str] = Counter()
     space = listing.part(some, counted)
-    part = _priced(listing.workload, space, most, known)
+    part = _priced(listing.pricing, space, most, known)
     counted.update(part.counted)
     return replace(part, counted=counted, declared=_declared(space))
 
 
 def _priced(
-    workload: Pricing, space: Space, most: float, known: KnownBounds | None = None
+    pricing: Pricing, space: Space, most: float, known: KnownBounds | None = None
 ) -> Part:
     """Price candidates, and keep those that may matter; count the others."""
-    table = price_meshes(workload, space.meshes, space.recompute)
+    table = price_meshes(pricing, space.meshes, space.recompute)
     bounds, fits = bounded(table, space)
     if known is not None:
-        known.keep(workload, space, bounds)
-    if in_any_order(workload) is None and (most < float("inf") or workload.mixed):
+        known.keep(pricing, space, bounds)
+    if in_any_order(pricing) is None and (most < float("inf") or pricing.mixed):
         # Few are left to look at more closely; on several pools few of all fit.
-        at = np.flatnonzero(fits & (bounds <= _wanted(workload, space, most)))
-        dealt = dealt_to_pools if workload.mixed else dealt_bound
+        at = np.flatnonzero(fits & (bounds <= _wanted(pricing, space, most)))
+        dealt = dealt_to_pools if pricing.mixed else dealt_bound
         bounds[at] = np.maximum(bounds[at], dealt(table, space.take(at)))
         fits[at] = np.isfinite(bounds[at])
     part = _kept(table, space, bounds, fits, most)
@@ -350,7 +350,7 @@ def _kept(
     table: CostTable, space: Space, bounds: Floats, fits: Bools, most: float
 ) -> Part:
     """Candidates that may fit and be fast enough, and counts of the others."""
-    quick = bounds <= _wanted(table.workload, space, most)
+    quick = bounds <= _wanted(table.pricing, space, most)
     left = np.flatnonzero(fits & quick)
     removed = {NO_FIT: ~fits, BY_BOUND: fits & ~quick}
     return Part(
@@ -364,9 +364,9 @@ def _kept(
     )
 
 
-def _wanted(workload: Pricing, space: Space, most: float) -> Floats:
+def _wanted(pricing: Pricing, space: Space, most: float) -> Floats:
     """Step above which no plan of a candidate is wanted. [s]."""
-    wanted: Floats = most / workload.aim.factor(space.meshes.gpus[space.mesh])
+    wanted: Floats = most / pricing.aim.factor(space.meshes.gpus[space.mesh])
     return wanted
 
 

@@ -46,7 +46,7 @@ PROOF = Enough()
 class SearchOutcome:
     """Plans, bound and counts from the search of one variant's space."""
 
-    workload: Pricing
+    pricing: Pricing
     """The variant."""
     space: Space
     """Candidates that may fit and were not hopeless from the start."""

@@ -18,12 +18,12 @@ MOST_SHARED = 4096
 
 
 def stage_costs(
-    workload: Pricing, space: Space, candidate: int, table: CostTable | None = None
+    pricing: Pricing, space: Space, candidate: int, table: CostTable | None = None
 ) -> StageCosts:
     """Inner problem of one candidate."""
     mesh = int(space.mesh[candidate])
     if table is None:
-        table = price_meshes(workload, space.mesh_of(candidate), space.recompute)
+        table = price_meshes(pricing, space.mesh_of(candidate), space.recompute)
         mesh = 0
     return table.stage_costs(
         mesh,
@@ -41,9 +41,9 @@ class FamilyPrices:
     Where all pools have the degrees of the first, no price depends on the order.
     """
 
-    def __init__(self, workload: Pricing, space: Space) -> None:
+    def __init__(self, pricing: Pricing, space: Space) -> None:
         """Price nothing yet."""
-        self.workload, self.space = workload, space
+        self.pricing, self.space = pricing, space
         self._table: CostTable | None = None
 
     @property
@@ -51,22 +51,22 @@ class FamilyPrices:
         """True where the meshes are few enough to stay priced."""
         return len(self.space.meshes) <= MOST_SHARED
 
-    def turn(self, workload: Pricing) -> list[int]:
+    def turn(self, pricing: Pricing) -> list[int]:
         """Place of every pool of an order among the pools of the first.
 
         Returns:
             Places. [1], shape (pools,)
         """
-        return list(map(self.workload.stage_pools.index, workload.stage_pools))
+        return list(map(self.pricing.stage_pools.index, pricing.stage_pools))
 
-    def turned(self, workload: Pricing) -> MixedTable:
+    def turned(self, pricing: Pricing) -> MixedTable:
         """The table with the pools in another order."""
         if self._table is None:
             space = self.space
-            self._table = price_meshes(self.workload, space.meshes, space.recompute)
+            self._table = price_meshes(self.pricing, space.meshes, space.recompute)
         assert isinstance(self._table, MixedTable)
-        tables = tuple(self._table.tables[at] for at in self.turn(workload))
-        return replace(self._table, workload=workload, tables=tables)
+        tables = tuple(self._table.tables[at] for at in self.turn(pricing))
+        return replace(self._table, pricing=pricing, tables=tables)
 
     def forget(self) -> None:
         """Drop the prices; they come again when asked for."""
@@ -80,7 +80,7 @@ class PricedInOrder:
     The table of a whole space would hold a thousand times as much as is ever looked at.
     """
 
-    workload: Pricing
+    pricing: Pricing
     space: Space
     order: Ints
     """Candidates, the first to be asked for first. [1]"""
@@ -107,11 +107,11 @@ class PricedInOrder:
     def _price(self, at: int) -> tuple[Space, CostTable]:
         part = self.space.take(self.order[at * self.size : (at + 1) * self.size])
         if self.shared is not None and self.shared.few:
-            return part, self.shared.turned(self.workload)
+            return part, self.shared.turned(self.pricing)
         part = part.on_own_meshes()
-        return part, price_meshes(self.workload, part.meshes, self.space.recompute)
+        return part, price_meshes(self.pricing, part.meshes, self.space.recompute)
 
     def costs(self, place: int) -> StageCosts:
         """Inner problem of the candidate at a place of the order."""
         part, table = self.block(place)
-        return stage_costs(self.workload, part, place % self.size, table)
+        return stage_costs(self.pricing, part, place % self.size, table)

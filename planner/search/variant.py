@@ -47,7 +47,7 @@ class BestFirst:
 
     def __init__(
         self,
-        workload: Pricing,
+        pricing: Pricing,
         incumbents: Incumbents,
         variant: int = 0,
         stop: Stop | None = None,
@@ -58,7 +58,7 @@ class BestFirst:
     ) -> None:
         """List, price and bound the candidates."""
         self.seconds = 0.0
-        self.workload, self.stop = workload, stop or Stop()
+        self.pricing, self.stop = pricing, stop or Stop()
         self.incumbents, self.variant = incumbents, variant
         self.refined: list[tuple[float, int]] = []
         self.work: dict[int, CandidateWork] = {}
@@ -70,14 +70,14 @@ class BestFirst:
         self.stopped = ""
         with self._clocked():
             most = incumbents.most_s
-            found = first_tier(workload, most, early or self.stop, known, family)
-            first = aimed(workload, found)
+            found = first_tier(pricing, most, early or self.stop, known, family)
+            first = aimed(pricing, found)
         self.space, self.slowdown = first.space, first.slowdown
         self.bounds, self.order = first.bounds, first.order
         self.offset = first.offset
         self.counted, self.declared = first.counted, first.declared
         self.unseen_s, self.cut_short = first.unseen_s, first.stopped
-        self.waiting = Waiting(workload, first, self.paths)
+        self.waiting = Waiting(pricing, first, self.paths)
         self.worked = PRICED * first.meshes
 
     @contextmanager
@@ -277,7 +277,7 @@ class BestFirst:
         mesh = self.space.mesh_of(candidate)
         found = Found(
             step_s=step_s,
-            device_bytes=heaviest_bytes(self.workload, mesh, costs, answer.counts),
+            device_bytes=heaviest_bytes(self.pricing, mesh, costs, answer.counts),
             fields=layout_fields(self.space, candidate),
             variant=self.variant,
             candidate=candidate,
@@ -297,7 +297,7 @@ class BestFirst:
         counted = self.counted + Counter({rule: self.left})
         ranked = self.incumbents.ranked()
         return SearchOutcome(
-            workload=self.workload,
+            pricing=self.pricing,
             space=self.space,
             ranked=[found for found in ranked if found.variant == self.variant],
             bound_s=self.lower_bound(),

@@ -19,13 +19,11 @@ from planner.specs.table import StageCosts
 class Waiting:
     """Candidates in the order of their bounds, which whole groups have raised."""
 
-    def __init__(self, workload: Pricing, tier: FirstTier, paths: ShapePaths) -> None:
+    def __init__(self, pricing: Pricing, tier: FirstTier, paths: ShapePaths) -> None:
         self.space, self.order, self.bounds = tier.space, tier.order, tier.bounds
         self.slowdown, self.paths = tier.slowdown, paths
         self.offset = np.broadcast_to(tier.offset, self.bounds.shape)
-        self.priced = PricedInOrder(
-            workload, self.space, self.order, shared=tier.prices
-        )
+        self.priced = PricedInOrder(pricing, self.space, self.order, shared=tier.prices)
         self.at = 0
         self.heap: list[tuple[float, int]] = []
         self.groups: dict[int, tuple[Group, Ints]] = {}

@@ -66,21 +66,21 @@ def pilots_of(workloads: Sequence[Pricing], time_s: float = 0.0) -> tuple[Pricin
     return tuple(thin(in_default_space(workload)) for workload in large[:MOST])
 
 
-def _is_priced_soon(workload: Pricing) -> bool:
+def _is_priced_soon(pricing: Pricing) -> bool:
     """Tell if the whole space has its first plan about as soon as a pilot has.
 
     Any number of GPUs of one pool is many candidates, and of several pools more.
     """
-    search = workload.search
-    waits = bool(workload.pools) and search.gpus is not None
-    return search.space == "default" and workload.gpus <= UP_TO_GPUS and not waits
+    search = pricing.search
+    waits = bool(pricing.pools) and search.gpus is not None
+    return search.space == "default" and pricing.gpus <= UP_TO_GPUS and not waits
 
 
-def in_default_space(workload: Pricing) -> Pricing:
+def in_default_space(pricing: Pricing) -> Pricing:
     """Variant with the default space in place of the declared space.
 
     Returns:
         The variant; all of its plans are plans of *workload*, too. [-]
     """
-    search = workload.search.model_copy(update={"space": "default"})
-    return replace(workload, search=search)
+    search = pricing.search.model_copy(update={"space": "default"})
+    return replace(pricing, search=search)

@@ -72,7 +72,7 @@ def reading(found: PlanFile, name: str, log_file: Path) -> Reading:
     row = planned_row(
         f"{found.brief.job}-{name}",
         found.plan.spec,
-        found.workload,
+        found.pricing,
         found.plan.layout,
         log,
     )
@@ -82,7 +82,7 @@ def reading(found: PlanFile, name: str, log_file: Path) -> Reading:
 
 
 def _step(found: PlanFile, log: Log, log_file: Path) -> float:
-    training = found.workload.training
+    training = found.pricing.training
     step_s = log.step_time(
         global_batch=training.sequences,
         seq_len=training.seq_len,

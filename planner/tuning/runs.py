@@ -89,7 +89,7 @@ def made(job: Job, plans: Sequence[RankedPlan], first: int = 1) -> Made:
 
 
 def _run(name: str, found: PlanFile, plan: RankedPlan) -> ManifestRun:
-    framework = found.workload.framework.name
+    framework = found.pricing.framework.name
     return ManifestRun(name=name, framework=framework, settings=plan.settings)
 
 

@@ -48,32 +48,34 @@ class Idle:
     """A 16-bit linear beside its 4-bit form at start-up."""
 
     @classmethod
-    def of(cls, job: Pricing, owned: Owned, meshes: Meshes) -> "Idle":
+    def of(cls, pricing: Pricing, owned: Owned, meshes: Meshes) -> "Idle":
         """Memory of a unit outside the schedule's backwards.
 
         Returns:
             Memory of the unit. [B]
         """
         zero = int(meshes.zero.item())
-        through = zero in (1, 2) and not job.recipe.gathers_in_place
-        everything, alone = save_staging(job, owned, meshes)
+        through = zero in (1, 2) and not pricing.recipe.gathers_in_place
+        everything, alone = save_staging(pricing, owned, meshes)
         return cls(
-            late=late_gradients(job, owned, meshes).item(),
-            optimizer=state_bytes(job, owned, meshes).optimizer.item(),
-            copied=step_copies(job, owned, meshes).item(),
-            worked=step_working(job, owned, meshes).item(),
-            gathered=unit_bytes(job, owned).item() if through else 0.0,
+            late=late_gradients(pricing, owned, meshes).item(),
+            optimizer=state_bytes(pricing, owned, meshes).optimizer.item(),
+            copied=step_copies(pricing, owned, meshes).item(),
+            worked=step_working(pricing, owned, meshes).item(),
+            gathered=unit_bytes(pricing, owned).item() if through else 0.0,
             saved=everything.item(),
             saved_alone=alone.item(),
-            loaded=load_copies(job, owned, meshes).item(),
-            quantised=quantising_bytes(job, owned, meshes).item(),
+            loaded=load_copies(pricing, owned, meshes).item(),
+            quantised=quantising_bytes(pricing, owned, meshes).item(),
         )
 
-    def at_end(self, job: Pricing, meshes: Meshes, which: int, root: float) -> "Idle":
+    def at_end(
+        self, pricing: Pricing, meshes: Meshes, which: int, root: float
+    ) -> "Idle":
         """Memory of an end, with the temporaries of the embedding's backward.
 
         Args:
-            job: The job. [-]
+            pricing: The pricing. [-]
             meshes: The one mesh of a layout. [-]
             which: 0 for the embedding, 1 for the head. [1]
             root: Table and gradient of the end that ZeRO-3 leaves whole. [B]
@@ -81,6 +83,6 @@ class Idle:
         Returns:
             Memory of the end. [B]
         """
-        made = embedding_temporaries(job, meshes)[which].item()
-        tied = tied_gradient(job, meshes).item() if which else 0.0
+        made = embedding_temporaries(pricing, meshes)[which].item()
+        tied = tied_gradient(pricing, meshes).item() if which else 0.0
         return replace(self, root=root, made=made, tied=tied)

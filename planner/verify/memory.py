@@ -37,11 +37,11 @@ class Beside(NamedTuple):
     @classmethod
     def of(cls, prices: Prices) -> "Beside":
         """Look the memory up, once for all ranks of a pool."""
-        workload, meshes = prices.workload, prices.meshes
-        kinds = set(kinds_used(workload, prices.layout))
-        fixed = communication_bytes(workload, meshes).item() + context_bytes(workload)
-        buffers = buffer_bytes(workload, meshes).item()
-        return cls(buffers, fixed, cached_bytes(workload, meshes, kinds))
+        pricing, meshes = prices.pricing, prices.meshes
+        kinds = set(kinds_used(pricing, prices.layout))
+        fixed = communication_bytes(pricing, meshes).item() + context_bytes(pricing)
+        buffers = buffer_bytes(pricing, meshes).item()
+        return cls(buffers, fixed, cached_bytes(pricing, meshes, kinds))
 
 
 def memory_violations(prices: Prices, device_gib: Sequence[float]) -> Iterator[str]:
@@ -73,14 +73,14 @@ def memory_violations(prices: Prices, device_gib: Sequence[float]) -> Iterator[s
 
 def _limit_broken(prices: Prices, beside: Beside, peak: int, counted: int) -> str:
     """The limit on a rank's memory, or on its risk, that is broken; else empty."""
-    workload = prices.workload
-    if workload.risk is None:
-        budget = int(budget_bytes(workload, prices.meshes).item() // BLOCK)
+    pricing = prices.pricing
+    if pricing.risk is None:
+        budget = int(budget_bytes(pricing, prices.meshes).item() // BLOCK)
         over = f"peaks at {peak} blocks of {BLOCK} B, its budget is {budget}"
         return over if peak > budget else ""
     chance = oom_chance(prices, beside, peak, counted)
-    over = f"runs out of memory in {chance:.3%} of cases, {workload.risk:.3%} may be"
-    return over if chance > workload.risk * (1 + AGREES) else ""
+    over = f"runs out of memory in {chance:.3%} of cases, {pricing.risk:.3%} may be"
+    return over if chance > pricing.risk * (1 + AGREES) else ""
 
 
 def oom_chance(prices: Prices, beside: Beside, peak: int, counted: int) -> float:
@@ -94,15 +94,15 @@ def oom_chance(prices: Prices, beside: Beside, peak: int, counted: int) -> float
         peak: States and activations at their peak. [block]
         counted: States in the optimizer's step. [block]
     """
-    workload = prices.workload
-    own, room = workload.profile, workload.gpu.memory_capacity - workload.spare
+    pricing = prices.pricing
+    own, room = pricing.profile, pricing.gpu.memory_capacity - pricing.spare
     tensors = peak * BLOCK + beside.buffers
     packed = tensors * own.memory_factor / own.packing
     states = counted * BLOCK * own.memory_factor
     if room <= states:
         return 1.0
     rest = packed + beside.fixed - states
-    return workload.uncertainty.beyond((room - states) / rest)
+    return pricing.uncertainty.beyond((room - states) / rest)
 
 
 def counted_blocks(prices: Prices) -> list[int]:
@@ -138,8 +138,8 @@ def device_bytes(prices: Prices, beside: Beside, peak: int) -> float:
     Returns:
         Memory. [B]
     """
-    workload, fixed = prices.workload, beside.fixed
-    profile, capacity = workload.profile, workload.gpu.memory_capacity
+    pricing, fixed = prices.pricing, beside.fixed
+    profile, capacity = pricing.profile, pricing.gpu.memory_capacity
     held = peak * BLOCK + beside.buffers
     allocated = held * profile.memory_factor
     roomy, packed = (
@@ -181,7 +181,7 @@ def _binding(prices: Prices, chunks: Sequence[Sequence[Price]]) -> Iterator[int]
     The resume is none of them where the search asks for training alone.
     """
     for name, held in idle_moments(prices, chunks).items():
-        if name != "resume load" or prices.workload.search.memory_moments == "all":
+        if name != "resume load" or prices.pricing.search.memory_moments == "all":
             yield held
 
 

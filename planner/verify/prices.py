@@ -47,7 +47,7 @@ from planner.verify.recompute import stage_kinds
 class Prices:
     """A plan with the price of every layer, end and transfer."""
 
-    workload: Pricing
+    pricing: Pricing
     layout: Layout
     context: Context
     data: DataGroups
@@ -93,7 +93,7 @@ class Prices:
     @cached_property
     def stages(self) -> tuple[tuple[Price, ...], ...]:
         """Prices of the layers and ends of every virtual stage, in model order."""
-        kinds = iter([k for k, n in self.workload.model.runs for _ in range(n)])
+        kinds = iter([k for k, n in self.pricing.model.runs for _ in range(n)])
         held = [
             [self.at(i).layer(next(kinds), name) for name in stage_kinds(stage)]
             for i, stage in enumerate(self.layout.stages)
@@ -105,24 +105,24 @@ class Prices:
     @cached_property
     def embedding(self) -> Price:
         """Price of the embedding, on the first virtual stage."""
-        owned = embedding_owned(self.workload, self.meshes)
+        owned = embedding_owned(self.pricing, self.meshes)
         price = self._end(embedding_end(self.context), owned)
-        root = one(root_bytes(self.workload, self.meshes)[0])
-        idle = price.idle.at_end(self.workload, self.meshes, 0, root)
+        root = one(root_bytes(self.pricing, self.meshes)[0])
+        idle = price.idle.at_end(self.pricing, self.meshes, 0, root)
         return replace(price, static=price.static + blocks(root), idle=idle)
 
     @cached_property
     def head(self) -> Price:
         """Price of norm, head, loss and MTP modules, on the last virtual stage."""
-        owned = head_owned(self.workload, self.meshes)
+        owned = head_owned(self.pricing, self.meshes)
         price = self._end(head_end(self.context), owned)
-        root = one(root_bytes(self.workload, self.meshes)[1])
-        ahead = blocks(one(head_buffers(self.workload, self.meshes)))
+        root = one(root_bytes(self.pricing, self.meshes)[1])
+        ahead = blocks(one(head_buffers(self.pricing, self.meshes)))
         return replace(
             price,
             static=price.static + blocks(root),
             transient=price.transient + ahead,
-            idle=price.idle.at_end(self.workload, self.meshes, 1, root),
+            idle=price.idle.at_end(self.pricing, self.meshes, 1, root),
         )
 
     def layer(self, kind: LayerKind, recompute: str) -> Price:
@@ -136,16 +136,16 @@ class Prices:
         return self.known[kind, recompute]
 
     def _layer(self, kind: LayerKind, recompute: str) -> Price:
-        rule = self.workload.recipe.kind(recompute)
+        rule = self.pricing.recipe.kind(recompute)
         passes = layer_time(self.context, kind, rule)
-        owned = layer_owned(self.workload, kind, self.meshes)
+        owned = layer_owned(self.pricing, kind, self.meshes)
         forward, backward = (one(parts.total) for parts in passes)
         if self.layout.zero_stage == 3:
             forward, backward = self._sharded(forward, backward, owned)
-        forward *= reference_passes(self.workload)
-        saved = saved_bytes(self.workload, kind, rule, self.meshes)
-        own = transient_bytes(self.workload, kind, rule, self.meshes)
-        beside = working_bytes(self.workload, owned, self.meshes, saved, own)
+        forward *= reference_passes(self.pricing)
+        saved = saved_bytes(self.pricing, kind, rule, self.meshes)
+        own = transient_bytes(self.pricing, kind, rule, self.meshes)
+        beside = working_bytes(self.pricing, owned, self.meshes, saved, own)
         price = self._price(forward, backward, saved, beside, owned)
         return self._split(
             price,
@@ -157,7 +157,7 @@ class Prices:
         forward, backward = one(end.forward.total), one(end.backward.total)
         if self.layout.zero_stage == 3:
             forward, backward = self._sharded(forward, backward, owned)
-        forward *= reference_passes(self.workload)
+        forward *= reference_passes(self.pricing)
         price = self._price(forward, backward, end.saved, end.transient, owned)
         return self._split(price, end.weight, end.pending)
 
@@ -177,7 +177,7 @@ class Prices:
     ) -> Price:
         """Price of a unit with its states; every number is rounded once."""
         gather, scatter = self._transfers(owned)
-        states = state_bytes(self.workload, owned, self.meshes).total
+        states = state_bytes(self.pricing, owned, self.meshes).total
         return Price(
             forward=nanoseconds(forward),
             backward=nanoseconds(backward),
@@ -189,7 +189,7 @@ class Prices:
             scatter=nanoseconds(scatter),
             optimizer=nanoseconds(self._optimizer(owned, gather, scatter))
             + nanoseconds(self._with_copy(owned)),
-            idle=Idle.of(self.workload, owned, self.meshes),
+            idle=Idle.of(self.pricing, owned, self.meshes),
         )
 
     def _sharded(
@@ -204,7 +204,7 @@ class Prices:
         first, later = one(gathered), one(regather_time(self.data, owned, gathered))
         passes, scatter = float(owned.passes_back), one(scatter_time(self.data, owned))
         again = passes * later
-        takes = (self.workload.takes(name, self.meshes).item() for name in BESIDE)
+        takes = (self.pricing.takes(name, self.meshes).item() for name in BESIDE)
         gathers, reduces = map(float, takes)
         there, back = map(one, buffer_copies(self.data, owned))
         alone = (1 - gathers) * again + (1 - reduces) * scatter
@@ -234,7 +234,7 @@ class Prices:
 
     def _waiting_bytes(self, owned: Owned) -> float:
         """Unsharded gradients of a unit, held until the reduce-scatter. [B]."""
-        recipe, zero = self.workload.recipe, self.layout.zero_stage
+        recipe, zero = self.pricing.recipe, self.layout.zero_stage
         waits = recipe.accumulates_unsharded and zero in recipe.accumulates_at
         if not waits or (zero == 3 and self.layout.grad_accum == 1):
             return 0.0
@@ -242,8 +242,8 @@ class Prices:
 
     def _optimizer(self, owned: Owned, gather: float, scatter: float) -> float:
         """Update of a unit, and compute lost to the unit's collectives. [s]."""
-        profile = self.workload.profile
-        lost = one(optimizer_time(self.workload, owned, self.meshes))
+        profile = self.pricing.profile
+        lost = one(optimizer_time(self.pricing, owned, self.meshes))
         if profile.overlap_param_gather:
             share = contention(self.data, owned, self._array(gather), reduces=0.0)
             lost += one(share) * gather
@@ -265,14 +265,14 @@ class Prices:
         if self.layout.zero_stage:
             dense /= self.layout.dp_shard
             expert /= self.meshes.expert_shard.item()
-        size = self.workload.recipe.gradient_bytes * (dense + expert)
-        rate, crosses = axes.stage_bandwidth(self.workload.topology, self.meshes)
+        size = self.pricing.recipe.gradient_bytes * (dense + expert)
+        rate, crosses = axes.stage_bandwidth(self.pricing.topology, self.meshes)
         return one(send_time(self.context.links, rate * 0 + size, rate, crosses))
 
     @property
     def scatter_every(self) -> int:
         """Micro-batches per gradient reduce-scatter: all, or a group of pp. [1]."""
-        grouped = self.workload.recipe.gradients_reduced_per_group
+        grouped = self.pricing.recipe.gradients_reduced_per_group
         if grouped and self.layout.zero_stage == 2:
             return min(self.layout.pp, self.layout.grad_accum)
         return self.layout.grad_accum
@@ -299,8 +299,7 @@ class Prices:
     def _quickest(self) -> tuple[int, int]:
         """Gather and scatter of the quickest kind of layer. [ns]."""
         owned = [
-            layer_owned(self.workload, kind, self.meshes)
-            for kind in self.workload.kinds
+            layer_owned(self.pricing, kind, self.meshes) for kind in self.pricing.kinds
         ]
         first = min(nanoseconds(one(gather_time(self.data, own))) for own in owned)
         last = min(nanoseconds(one(scatter_time(self.data, own))) for own in owned)
@@ -319,12 +318,12 @@ class Prices:
             return 0
         if self.parts:
             return self._slowest_edge()
-        rate, crosses = axes.stage_bandwidth(self.workload.topology, self.meshes)
+        rate, crosses = axes.stage_bandwidth(self.pricing.topology, self.meshes)
         return self.sent(rate, crosses)
 
     def _slowest_edge(self) -> int:
         """Longest transfer between stages, in a pool or to the next pool. [ns]."""
-        join = self.workload.topology.cluster.spec.join.bandwidth or math.inf
+        join = self.pricing.topology.cluster.spec.join.bandwidth or math.inf
         rate = np.array([min(join, *(part.way_out for part in self.parts))])
         borders = [part.sent(rate, np.array([True])) for part in self.parts]
         pools = zip(self.parts, self.layout.pools, strict=True)
@@ -338,7 +337,7 @@ class Prices:
         All GPUs of the stage send at once. GPUs in one unit of a tier share the
         uplinks of the unit.
         """
-        topology, layout = self.workload.topology, self.layout
+        topology, layout = self.pricing.topology, self.layout
         share, stage = topology.cluster.nic_share, layout.tp * layout.cp * layout.dp
         rates = [share]
         for tier in topology.cluster.spec.tiers:
@@ -358,8 +357,8 @@ class Prices:
         """
         layout = self.layout
         tokens = one(self.context.local)
-        whole = rate * 0 + ELEMENT * self.workload.model.stream_width * tokens
-        scatters = self.workload.profile.stage_scatter and layout.tp > 1
+        whole = rate * 0 + ELEMENT * self.pricing.model.stream_width * tokens
+        scatters = self.pricing.profile.stage_scatter and layout.tp > 1
         share = whole / (layout.tp if layout.sp or scatters else 1)
         sent = one(send_time(self.context.links, share, rate, crosses))
         if scatters and not layout.sp:
@@ -370,7 +369,7 @@ class Prices:
     @property
     def overhead(self) -> int:
         """Host time of a step that overlaps no compute. [ns]."""
-        return nanoseconds(self.workload.profile.step_overhead)
+        return nanoseconds(self.pricing.profile.step_overhead)
 
     @property
     def slowdown(self) -> float:
@@ -380,7 +379,7 @@ class Prices:
         """
         if self.parts:
             return max(part.slowdown for part in self.parts)
-        node = self.workload.topology.cluster.node.gpus_per_node
+        node = self.pricing.topology.cluster.node.gpus_per_node
         spread = math.sqrt(2 * math.log(max(1, self.layout.gpus // node)))
-        profile = self.workload.profile
+        profile = self.pricing.profile
         return profile.step_factor * (1 + profile.straggler * spread)

@@ -29,7 +29,7 @@ def activation_terms(priced: Priced, rank: int, gib: float) -> list[Term]:
     """
     pool = priced.costs.pool(rank)
     costs = priced.costs.hosts[pool] if priced.costs.hosts else priced.costs
-    factor = priced.table.each[pool].workload.profile.memory_factor
+    factor = priced.table.each[pool].pricing.profile.memory_factor
     (rows,) = passing_rows(costs)
     terms = rows.by_term(priced.counts)
     held = (terms[SAVED] + terms[PENDING]) * BLOCK * factor / GIB
@@ -46,7 +46,7 @@ def _units(
     rank = int(rows.rank[row])
     for chunk, stage in enumerate(rows.stages[rank].tolist()):
         units = {
-            f"{priced.counts[stage, kind, entry]} {priced.workload.kinds[kind].name} "
+            f"{priced.counts[stage, kind, entry]} {priced.pricing.kinds[kind].name} "
             f"layers, recompute {costs.menu[entry]}": (
                 int(priced.counts[stage, kind, entry]),
                 rows.layers[kind, entry],

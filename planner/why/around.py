@@ -11,11 +11,11 @@ DATA_PARALLEL = ("overlap_param_gather", "overlap_grad_reduce", "overlap_content
 """Switches and constants that move the exposed time of data parallelism. [text]"""
 
 
-def around_terms(workload: Pricing, times: Around, name: str, p2p: int) -> list[Term]:
+def around_terms(pricing: Pricing, times: Around, name: str, p2p: int) -> list[Term]:
     """Times under one cause that no forward or backward of a rank takes.
 
     Args:
-        workload: The job under its layout.
+        pricing: The job under its layout.
         times: Times around the passes. [ns]
         name: The cause, or part of `other`. [text]
         p2p: One transfer between stages. [ns]
@@ -24,32 +24,32 @@ def around_terms(workload: Pricing, times: Around, name: str, p2p: int) -> list[
         Leaves, none for most causes. [s]
     """
     makers = {
-        "optimizer": lambda: [_update(workload, times)],
-        "dp_comm": lambda: _data_parallel(workload, times),
-        "pp_comm": lambda: [_transfers(workload, times, p2p)],
-        "step_overhead": lambda: [_overhead(workload, times)],
+        "optimizer": lambda: [_update(pricing, times)],
+        "dp_comm": lambda: _data_parallel(pricing, times),
+        "pp_comm": lambda: [_transfers(pricing, times, p2p)],
+        "step_overhead": lambda: [_overhead(pricing, times)],
     }
     return makers[name]() if name in makers else []
 
 
-def _update(workload: Pricing, times: Around) -> Term:
+def _update(pricing: Pricing, times: Around) -> Term:
     return Term(
         name="update",
         title=f"optimizer step of pipeline rank {times.updating}",
         value=times.update * NANO,
         formula="sum over units of bytes of states / (efficiency W)",
-        source=memory_sources(workload),
+        source=memory_sources(pricing),
     )
 
 
-def _data_parallel(workload: Pricing, times: Around) -> list[Term]:
-    stack = in_force(workload, *DATA_PARALLEL)
+def _data_parallel(pricing: Pricing, times: Around) -> list[Term]:
+    stack = in_force(pricing, *DATA_PARALLEL)
     lost = Term(
         name="contention",
         title="compute slowed down by collectives beside it",
         value=times.contention * NANO,
         formula="contention x collectives of the step",
-        source=link_sources(workload),
+        source=link_sources(pricing),
         stack=stack,
     )
     shown = Term(
@@ -57,31 +57,31 @@ def _data_parallel(workload: Pricing, times: Around) -> list[Term]:
         title="gathers and scatters outside the layers",
         value=times.collectives * NANO,
         formula="step with free transfers - with free gathers and scatters, too",
-        source=link_sources(workload),
+        source=link_sources(pricing),
         stack=stack,
     )
     return [lost, shown]
 
 
-def _transfers(workload: Pricing, times: Around, p2p: int) -> Term:
+def _transfers(pricing: Pricing, times: Around, p2p: int) -> Term:
     return Term(
         name="transfers",
         title=f"transfers between stages, {p2p * NANO:.3g} s each",
         value=times.transfers * NANO,
         formula="step - step with free transfers",
-        source=link_sources(workload),
-        stack=in_force(workload, "stage_scatter"),
+        source=link_sources(pricing),
+        stack=in_force(pricing, "stage_scatter"),
     )
 
 
-def _overhead(workload: Pricing, times: Around) -> Term:
+def _overhead(pricing: Pricing, times: Around) -> Term:
     return Term(
         name="overhead",
         title="host work of every step",
         value=times.overhead * NANO,
         formula="step_overhead",
         numbers={"step_overhead": times.overhead * NANO},
-        stack=in_force(workload, "step_overhead"),
+        stack=in_force(pricing, "step_overhead"),
     )
 
 
@@ -112,12 +112,12 @@ def rest_term(times: Around, busy: float, *, pipelined: bool) -> Term:
 
 
 def straggler_term(
-    workload: Pricing, times: Around, slowdown: float, factor: float
+    pricing: Pricing, times: Around, slowdown: float, factor: float
 ) -> Term:
     """Time that the slowest node takes beyond the mean.
 
     Args:
-        workload: The job under its layout.
+        pricing: The job under its layout.
         times: Times around the passes. [ns]
         slowdown: Factor on the step, the user's own factor included. [1]
         factor: The user's own factor. [1]
@@ -132,5 +132,5 @@ def straggler_term(
         value=step * (slowdown - factor),
         formula="step * (slowdown - factor)",
         numbers={"step": step, "slowdown": slowdown, "factor": factor},
-        stack=in_force(workload, "straggler", "step_factor"),
+        stack=in_force(pricing, "straggler", "step_factor"),
     )

@@ -37,7 +37,7 @@ def terms_of(priced: Priced, name: str) -> Term:
     """
     check_name(name)
     term = _terms(priced, name)
-    own = "; ".join(priced.workload.framework.by_hand)
+    own = "; ".join(priced.pricing.framework.by_hand)
     return term.model_copy(update={"stack": {"set by the job": own}}) if own else term
 
 

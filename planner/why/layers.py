@@ -39,7 +39,7 @@ def layer_compute(context: Context, layer: LayerKind, *, forwards: int = 0) -> T
     Returns:
         Products, attention core, memory-bound operators. [s]
     """
-    ahead = forwards or reference_passes(context.workload)
+    ahead = forwards or reference_passes(context.pricing)
     parts = [layer_product(context, layer, gemm, ahead) for gemm in layer.gemms()]
     parts += [_core(context, layer, ahead), _operators(context, layer, ahead)]
     return Term.of_parts("layer", "layer", parts)
@@ -85,7 +85,7 @@ def _core(context: Context, layer: LayerKind, forwards: int) -> Term:
     """The attention core, both ways."""
     ahead, behind = (float(time[0]) for time in core_times(context, layer))
     behind *= layer.role != "below"
-    if isinstance(layer.attention, ScanBlock) or is_unfused(context.workload):
+    if isinstance(layer.attention, ScanBlock) or is_unfused(context.pricing):
         parts = _plain_core(context, ahead, behind, forwards)
     else:
         parts = _fused_core(context, layer, (ahead, behind), forwards)
@@ -96,8 +96,8 @@ def _plain_core(
     context: Context, ahead: float, behind: float, forwards: int
 ) -> list[Term]:
     """A scan, or explicit scores: two leaves."""
-    workload = context.workload
-    scans = scan_sources(workload)
+    pricing = context.pricing
+    scans = scan_sources(pricing)
     formula = "work / rate + wait per token + launch"
     if not scans:
         formula = "FLOPs / GEMM rate + bytes of scores / (efficiency W)"
@@ -108,8 +108,8 @@ def _plain_core(
             title=f"{name} of the core",
             value=value,
             formula=formula,
-            source=scans or memory_sources(workload),
-            stack=attention_stack(workload),
+            source=scans or memory_sources(pricing),
+            stack=attention_stack(pricing),
         ).times(times)
         for name, value, times in both
     ]
@@ -119,10 +119,10 @@ def _fused_core(
     context: Context, layer: LayerKind, times: tuple[float, float], forwards: int
 ) -> list[Term]:
     """A fused kernel by its measured curve, and a sparse indexer beside it."""
-    case, workload = core_case(context, layer), context.workload
+    case, pricing = core_case(context, layer), context.pricing
     flops = float(np.ravel(case["flops"])[0])
     paces = attention_paces(
-        workload, span=case["span"], blocks=case["blocks"], head_dim=case["head_dim"]
+        pricing, span=case["span"], blocks=case["blocks"], head_dim=case["head_dim"]
     )
     parts: list[Term] = []
     for name, whole, pace, count in zip(
@@ -137,8 +137,8 @@ def _fused_core(
             value=time,
             formula="c * F / (rate * level) * emptier",
             numbers=numbers,
-            source=attention_sources(workload, case["head_dim"]),
-            stack=attention_stack(workload),
+            source=attention_sources(pricing, case["head_dim"]),
+            stack=attention_stack(pricing),
         )
         parts.append(curve.times(count))
         if abs(whole - time) > 1e-12 * whole:
@@ -160,14 +160,14 @@ def _core_numbers(
         "F": flops,
         "c": pace.factor,
         "rate": float(np.ravel(pace.rate)[0]),
-        "level": attention_level(context.workload),
+        "level": attention_level(context.pricing),
         "emptier": float(np.ravel(pace.emptier)[0]),
     }
 
 
 def _operators(context: Context, layer: LayerKind, forwards: int) -> Term:
     """Memory-bound operators by name, and the starts of their kernels."""
-    workload, profile = context.workload, context.workload.profile
+    pricing, profile = context.pricing, context.pricing.profile
     share, back = shares(context), float(layer.role != "below")
     moved = {
         f"{each.name}": (
@@ -180,35 +180,35 @@ def _operators(context: Context, layer: LayerKind, forwards: int) -> Term:
     moved["sorting"] = (1.0, sorting * (forwards + back))
     parts = [_moved(context, name, *size) for name, size in moved.items()]
     starts = forwards * profile.forward_operators + back * profile.backward_operators
-    latency = operator_latency(workload)
+    latency = operator_latency(pricing)
     launch = Term(
         name="starts",
         title="starts of kernels",
         value=starts * latency,
         formula="n * latency",
         numbers={"n": starts, "latency": latency},
-        source=memory_sources(workload)[:1],
-        stack=in_force(workload, "forward_operators", "backward_operators", "latency"),
+        source=memory_sources(pricing)[:1],
+        stack=in_force(pricing, "forward_operators", "backward_operators", "latency"),
     )
     return Term.of_parts("operators", "memory-bound operators", [*parts, launch])
 
 
 def _moved(context: Context, name: str, tokens: float, each: float) -> Term:
     """Bytes of one operator through memory, all passes."""
-    workload = context.workload
-    value = memory_time(workload, np.array([tokens * each]), 0)
+    pricing = context.pricing
+    value = memory_time(pricing, np.array([tokens * each]), 0)
     return Term(
         name=name,
         title=name.replace("_", " "),
         value=float(value[0]),
         formula="memory_traffic * tokens * b / (efficiency * W)",
         numbers={
-            "memory_traffic": workload.profile.memory_traffic,
+            "memory_traffic": pricing.profile.memory_traffic,
             "tokens": tokens,
             "b": each,
-            "efficiency": workload.calibration.memory.efficiency,
-            "W": stream_rate(workload) / workload.calibration.memory.efficiency,
+            "efficiency": pricing.calibration.memory.efficiency,
+            "W": stream_rate(pricing) / pricing.calibration.memory.efficiency,
         },
-        source=memory_sources(workload),
-        stack=in_force(workload, "memory_traffic"),
+        source=memory_sources(pricing),
+        stack=in_force(pricing, "memory_traffic"),
     )

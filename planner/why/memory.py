@@ -83,7 +83,7 @@ class MemoryTerms:
         value = float(getattr(self._fullest, field))
         if field in STATES:
             return self._states(name, field, value)
-        workload = self._table.workload
+        pricing = self._table.pricing
         if field == "activations":
             parts = activation_terms(self.priced, self._fullest.stage, value)
             if parts:
@@ -94,7 +94,7 @@ class MemoryTerms:
             value=value,
             unit="GiB",
             formula=FORMULAS[field],
-            stack=in_force(workload, *SWITCHES.get(field, ()), "memory_factor"),
+            stack=in_force(pricing, *SWITCHES.get(field, ()), "memory_factor"),
         )
 
     @cached_property
@@ -125,34 +125,32 @@ class MemoryTerms:
 
     def _units(self, field: str) -> Iterator[Term]:
         """States of the rank's layers and ends. [GiB]."""
-        workload, meshes = self._table.workload, self._table.meshes
+        pricing, meshes = self._table.pricing, self._table.meshes
         costs, stages = (
             self.priced.costs,
             stages_of(self.priced.costs, self._fullest.stage),
         )
         layers = self.priced.counts[list(stages)].sum(axis=(0, 2))
-        for kind, count in zip(workload.kinds, layers.tolist(), strict=True):
-            owned = layer_owned(workload, kind, meshes)
+        for kind, count in zip(pricing.kinds, layers.tolist(), strict=True):
+            owned = layer_owned(pricing, kind, meshes)
             yield self._held(f"{count} {kind.name} layers", field, owned).times(count)
-        root = (
-            root_bytes(workload, meshes) if field == "weights" else (np.zeros(1),) * 2
-        )
+        root = root_bytes(pricing, meshes) if field == "weights" else (np.zeros(1),) * 2
         ends = (
             ("embedding", 0, embedding_owned),
             ("head", costs.stages - 1, head_owned),
         )
         for (title, stage, owner), whole in zip(ends, root, strict=True):
             if stage in stages:
-                yield self._held(title, field, owner(workload, meshes))
+                yield self._held(title, field, owner(pricing, meshes))
                 yield self._whole(title, float(whole[0]))
 
     def _held(self, title: str, field: str, owned: Owned) -> Term:
         """One category of the states of one unit. [GiB]."""
-        workload, meshes = self._table.workload, self._table.meshes
-        size = float(getattr(state_bytes(workload, owned, meshes), field)[0])
+        pricing, meshes = self._table.pricing, self._table.meshes
+        size = float(getattr(state_bytes(pricing, owned, meshes), field)[0])
         classes = (owned.dense, owned.expert, owned.frozen, owned.frozen_expert)
         parameters = sum(float(np.ravel(each)[0]) for each in classes)
-        factor = workload.profile.memory_factor
+        factor = pricing.profile.memory_factor
         return Term(
             name=title,
             title=title,
@@ -168,7 +166,7 @@ class MemoryTerms:
 
     def _whole(self, title: str, size: float) -> Term:
         """A table that ZeRO-3 leaves whole from forward to backward. [GiB]."""
-        factor = self._table.workload.profile.memory_factor
+        factor = self._table.pricing.profile.memory_factor
         return Term(
             name=f"{title}_whole",
             title=f"{title}, left whole from forward to backward",

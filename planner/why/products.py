@@ -40,7 +40,7 @@ FORMULAS = {
 class Product:
     """A product on one rank, to be told term by term."""
 
-    workload: Pricing
+    pricing: Pricing
     shape: tuple[float, float, float]
     """M, N and K of the forward. [1]"""
     experts: float = 0.0
@@ -78,7 +78,7 @@ class Product:
                 title=WORDS[name],
                 value=value,
                 formula=FORMULAS[name],
-                source=memory_sources(self.workload),
+                source=memory_sources(self.pricing),
             )
         parts = self._parts(turned[name], wgrad=name == "weight_gradient")
         if name == "weight_gradient" and self.experts > 1:
@@ -89,7 +89,7 @@ class Product:
 
     def _others(self, name: str, *, added: bool = False) -> Term:
         """Weights, or gradients, of the rank's other experts through memory."""
-        rate = rate_of(self.workload, grouped=True)
+        rate = rate_of(self.pricing, grouped=True)
         _, n, k = self.shape
         numbers = {
             "others": self.experts - 1,
@@ -110,10 +110,10 @@ class Product:
 
     @property
     def _sources(self) -> tuple[str, ...]:
-        return gemm_sources(self.workload, grouped=self.grouped, narrow=self.narrow)
+        return gemm_sources(self.pricing, grouped=self.grouped, narrow=self.narrow)
 
     def _parts(self, shape: tuple[float, float, float], *, wgrad: bool) -> list[Term]:
-        rate = rate_of(self.workload, grouped=self.grouped, narrow=self.narrow)
+        rate = rate_of(self.pricing, grouped=self.grouped, narrow=self.narrow)
         m, n, k = (np.array([size]) for size in shape)
         times = gemm_parts(rate, m, n, k, wgrad=wgrad)
         own = self._formulas(rate, shape)
@@ -125,14 +125,14 @@ class Product:
                 formula=own[name][1],
                 numbers=own[name][2],
                 source=self._sources,
-                stack=in_force(self.workload, *own[name][3]),
+                stack=in_force(self.pricing, *own[name][3]),
             )
             for name, time in times.items()
         ]
 
     def _bandwidth(self, rate: GemmRate) -> dict[str, float]:
         """Bandwidth of the memory, and the weight of operands' bytes."""
-        peak = self.workload.gpu.memory_bandwidth
+        peak = self.pricing.gpu.memory_bandwidth
         return {"W": peak, "traffic": peak / rate.bandwidth}
 
     def _formulas(
@@ -142,9 +142,9 @@ class Product:
         m, n, k = shape
         size = {"M": m, "N": n, "K": k}
         _, entry = gemm_constants(
-            self.workload, grouped=self.grouped, narrow=self.narrow
+            self.pricing, grouped=self.grouped, narrow=self.narrow
         )
-        clock = self.workload.profile.clock
+        clock = self.pricing.profile.clock
         lost = float(np.ravel(rate.waves.lost(*(np.array([s]) for s in shape)))[0])
         peak = rate.flops / (entry.efficiency * clock)
         speed = {"P": peak, "efficiency": entry.efficiency, "clock": clock}
@@ -183,7 +183,7 @@ def layer_product(
     """
     shape = gemm_shape(context, gemm)
     product = Product(
-        context.workload,
+        context.pricing,
         (float(shape.rows[0]), float(shape.outputs[0]), float(shape.inputs[0])),
         experts=_experts(context, layer, gemm),
         narrow=gemm.name not in HALF_PRECISION,
@@ -209,10 +209,10 @@ def head_products(context: Context, passes: int) -> list[Term]:
     Returns:
         Terms of a micro-batch. [s]
     """
-    workload = context.workload
-    columns = padded_vocab(workload, context.meshes) / context.meshes.tp
-    shape = (float(context.local[0]), float(columns[0]), float(workload.model.hidden))
-    product = Product(workload, shape, narrow=False)
+    pricing = context.pricing
+    columns = padded_vocab(pricing, context.meshes) / context.meshes.tp
+    shape = (float(context.local[0]), float(columns[0]), float(pricing.model.hidden))
+    product = Product(pricing, shape, narrow=False)
     return [
         term.times(passes)
         for side in head_terms(context)

@@ -75,7 +75,7 @@ class StepTerms:
         factor = own_factor(self.priced.table)
         if name == "straggler":
             slowdown = self.priced.costs.slowdown
-            late = straggler_term(self.priced.workload, self._times, slowdown, factor)
+            late = straggler_term(self.priced.pricing, self._times, slowdown, factor)
             return Term.of_parts(name, title, [late])
         parts = [part.times(factor) for part in self._parts(name)]
         return Term.of_parts(name, title, parts)
@@ -109,8 +109,8 @@ class StepTerms:
     def _here(self) -> tuple[Context, DataGroups]:
         """Columns and groups of the pool that hosts the busiest rank."""
         part = self.priced.table.each[self.priced.costs.pool(self._busiest)]
-        context = Context.of(part.workload, part.meshes)
-        return context, DataGroups.of(part.workload, part.meshes, context.links)
+        context = Context.of(part.pricing, part.meshes)
+        return context, DataGroups.of(part.pricing, part.meshes, context.links)
 
     def _rank(self, name: str) -> Term:
         """The busiest rank's layers and ends under a cause. [s]."""
@@ -130,12 +130,12 @@ class StepTerms:
         every = layer_passes(data, context, costs, counts)
         for (kind, entry), passes in every.items():
             layers, menu = int(held[kind, entry]), costs.menu[entry]
-            layer = context.workload.kinds[kind]
+            layer = context.pricing.kinds[kind]
             term = _exposed(context, name, passes)
             if name == "compute":
                 term = layer_compute(context, layer)
             if name == "recompute":
-                again = context.workload.recipe.kind(menu)
+                again = context.pricing.recipe.kind(menu)
                 term = layer_recompute(context, layer, again)
             title = (
                 f"{layers} {layer.name} layers, recompute {menu}, "
@@ -161,7 +161,7 @@ class StepTerms:
     def _around(self, name: str) -> list[Term]:
         """Times beside the passes of the busiest rank under a cause. [s]."""
         priced, times = self.priced, self._times
-        terms = around_terms(priced.workload, times, name, priced.costs.p2p)
+        terms = around_terms(priced.pricing, times, name, priced.costs.p2p)
         pipelined = priced.costs.pp > 1
         if name == ("bubble" if pipelined else "compute"):
             busy = self._work[self._busiest].total
@@ -171,10 +171,10 @@ class StepTerms:
 
 def _exposed(context: Context, name: str, passes: tuple[Parts, Parts]) -> Term:
     """One cause of a unit's forward and backward, as they are priced. [s]."""
-    workload = context.workload
-    facts = () if name in WAITS else link_sources(workload)
+    pricing = context.pricing
+    facts = () if name in WAITS else link_sources(pricing)
     if name == "compute":
-        facts = memory_sources(workload)
+        facts = memory_sources(pricing)
     parts = [
         Term(
             name=side,
@@ -186,7 +186,7 @@ def _exposed(context: Context, name: str, passes: tuple[Parts, Parts]) -> Term:
                 name, "memory_traffic bytes / (efficiency W) + latency"
             ),
             source=facts,
-            stack=in_force(workload, *SWITCHES.get(name, ())),
+            stack=in_force(pricing, *SWITCHES.get(name, ())),
         )
         for side, each in zip(("forward", "backward"), passes, strict=True)
     ]
@@ -195,7 +195,7 @@ def _exposed(context: Context, name: str, passes: tuple[Parts, Parts]) -> Term:
 
 def _head_compute(context: Context) -> Term:
     """Products, norm and loss of the head, and layers of MTP modules. [s]."""
-    model = context.workload.model
+    model = context.pricing.model
     parts = head_products(context, 1 + model.mtp_layers)
     if model.mtp_layers:
         layer = layer_compute(context, model.mtp_kind, forwards=1)

@@ -156,7 +156,7 @@ def _is_the_plan(said: dict[str, Any], its: Layout) -> None:
 
 def _holds_its_part(held: list[dict[str, Any]], found: PlanFile) -> None:
     """Parameters over tp, pp and ZeRO-3's ranks; states over ZeRO's."""
-    its, model = found.plan.layout, found.workload.model
+    its, model = found.plan.layout, found.pricing.model
     whole = model.parameters
     assert len(held) == its.gpus
     parameters = sum(one["parameters"] for one in held)

@@ -74,12 +74,12 @@ def _every_axis_is_among(every: list[PlanFile]) -> None:
     assert {len(set(one.layers_per_stage)) > 1 for one in layouts} == {True, False}
     assert any(layout.offload.parameters for layout in layouts)
     assert any(layout.dp_shard < layout.dp * layout.cp for layout in layouts)
-    precisions = {plan.workload.training.precision for plan in every}
+    precisions = {plan.pricing.training.precision for plan in every}
     assert precisions == {"bf16", "fp8", "mxfp8"}
 
 
 def _says_the_plan(plan: PlanFile, said: dict[str, Any]) -> None:
-    its, training = plan.plan.layout, plan.workload.training
+    its, training = plan.plan.layout, plan.pricing.training
     shards = its.dp_shard // its.cp
     degrees = {"cp": its.cp, "tp": its.tp, "pp": its.pp, "ep": its.ep}
     replicas = its.dp * its.cp // its.dp_shard
@@ -100,8 +100,8 @@ def _says_the_plan(plan: PlanFile, said: dict[str, Any]) -> None:
     assert said["compile"] == plan.brief.stack["compile"]
     half = training.state_bits == 16
     assert said["optimizer"] == ("fused_opt_states_bf16" if half else "fused")
-    depth = plan.workload.model.mtp_layers
-    _has_the_sizes(said["model"], plan.workload.model, added=depth)
+    depth = plan.pricing.model.mtp_layers
+    _has_the_sizes(said["model"], plan.pricing.model, added=depth)
 
 
 def _has_the_sizes(

@@ -108,7 +108,7 @@ def test_every_plan_is_accepted_and_wrong_files_are_not(
 
 
 def _is_as_planned(plan: PlanFile, one: dict[str, Any]) -> None:
-    model, training = plan.brief.architecture, plan.workload.training
+    model, training = plan.brief.architecture, plan.pricing.training
     assert bool(one["trained"]) is training.frozen
     if not training.frozen:
         assert one["layers"] == model.layers

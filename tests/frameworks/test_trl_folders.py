@@ -118,7 +118,7 @@ def test_every_plan_is_accepted_and_wrong_files_are_not(
 
 
 def _is_as_planned(plan: PlanFile, one: dict[str, Any]) -> None:
-    its, training = plan.plan.layout, plan.workload.training
+    its, training = plan.plan.layout, plan.pricing.training
     assert one["micro_batch"] == its.micro_batch // training.together
     assert one["accumulation"] == its.grad_accum
     assert one["length"] == training.seq_len

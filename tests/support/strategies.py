@@ -258,14 +258,14 @@ def jobs(
         calibration=calibration(cluster.cluster.gpu.name, SHIPPED),
         search=draw(searches(framework, family)),
     )
-    workload = Pricing.candidate(job)
-    space = enumerate_space(workload)
+    pricing = Pricing.candidate(job)
+    space = enumerate_space(pricing)
     assume(0 < len(space) <= most)
-    table = fill_table(workload, space.meshes, space.recompute)
+    table = fill_table(pricing, space.meshes, space.recompute)
     problems = [candidate_costs(table, space, c) for c in range(len(space))]
     assume(sum(map(count_plans, problems)) <= most)
     peaks = sorted(_even_peak(costs) for costs in problems)
-    return tightened(workload, draw(st.sampled_from([None, *_some(peaks)])))
+    return tightened(pricing, draw(st.sampled_from([None, *_some(peaks)])))
 
 
 def small_job(
@@ -301,28 +301,28 @@ def _some(peaks: list[int]) -> list[int]:
     return [*picked, picked[0] - 1, picked[2] - 1, picked[0] * 3 // 4]
 
 
-def tightened(workload: Pricing, blocks: int | None) -> Pricing:
+def tightened(pricing: Pricing, blocks: int | None) -> Pricing:
     """The same job with about this much room for states and activations.
 
     A huge CUDA context takes the rest.
     """
     if blocks is None:
-        return workload
-    free = with_profile(workload, context_gb=0.0, communicator_gb=0.0)
-    whole = budget_bytes(free, enumerate_space(workload).meshes).max()
-    taken = max(whole - 512 * blocks, 0.0) / workload.profile.packing
-    return with_profile(workload, context_gb=taken / 1e9, communicator_gb=0.0)
+        return pricing
+    free = with_profile(pricing, context_gb=0.0, communicator_gb=0.0)
+    whole = budget_bytes(free, enumerate_space(pricing).meshes).max()
+    taken = max(whole - 512 * blocks, 0.0) / pricing.profile.packing
+    return with_profile(pricing, context_gb=taken / 1e9, communicator_gb=0.0)
 
 
-def priced_space(workload: Pricing) -> tuple[CostTable, Space]:
+def priced_space(pricing: Pricing) -> tuple[CostTable, Space]:
     """The whole declared space of a job, all its meshes priced at once."""
-    space = enumerate_space(workload)
-    return price_meshes(workload, space.meshes, space.recompute), space
+    space = enumerate_space(pricing)
+    return price_meshes(pricing, space.meshes, space.recompute), space
 
 
-def with_profile(workload: Pricing, **fields: object) -> Pricing:
-    profile = workload.profile.model_copy(update=fields)
-    return replace(workload, framework=replace(workload.framework, profile=profile))
+def with_profile(pricing: Pricing, **fields: object) -> Pricing:
+    profile = pricing.profile.model_copy(update=fields)
+    return replace(pricing, framework=replace(pricing.framework, profile=profile))
 
 
 def framework(name: str) -> Framework:
@@ -331,8 +331,8 @@ def framework(name: str) -> Framework:
     return replace(found, writers=())
 
 
-def with_host_memory(workload: Pricing, memory: float | None) -> Pricing:
+def with_host_memory(pricing: Pricing, memory: float | None) -> Pricing:
     """The job on nodes with so much memory of their own, or with none known. [B]."""
-    cluster = workload.topology.cluster
+    cluster = pricing.topology.cluster
     node = cluster.node.model_copy(update={"host_memory": memory})
-    return replace(workload, topology=ClusterTopology(replace(cluster, node=node)))
+    return replace(pricing, topology=ClusterTopology(replace(cluster, node=node)))

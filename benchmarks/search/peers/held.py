@@ -59,13 +59,13 @@ def our_layouts(*assignments: str) -> dict[str, set[Image]]:
     return found
 
 
-def _whole(workload: Pricing) -> str | None:
+def _whole(pricing: Pricing) -> str | None:
     """Categories that a variant offloads, or None where one stays in part on the GPU.
 
     A single layer's part may stay.
     """
-    whole = 1.0 - 1.0 / workload.model.layers
-    shares = {name: getattr(workload.offload, name) for name in CATEGORIES}
+    whole = 1.0 - 1.0 / pricing.model.layers
+    shares = {name: getattr(pricing.offload, name) for name in CATEGORIES}
     if any(0.0 < share < whole for share in shares.values()):
         return None
     return word_for(name for name, share in shares.items() if share)

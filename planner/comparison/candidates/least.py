@@ -66,16 +66,16 @@ class Floor:
         """Least time of one phase, under the fastest variant. [s]."""
         return min(self._steps(one) * least_step(one) for one in phase)
 
-    def _per_step(self, workload: Pricing) -> float:
+    def _per_step(self, pricing: Pricing) -> float:
         """Steps at the full batch over the best share of the time that trains. [1]."""
-        ramp = workload.training.batch_ramp or ()
-        return self._steps(workload, sum(part.tokens for part in ramp))
+        ramp = pricing.training.batch_ramp or ()
+        return self._steps(pricing, sum(part.tokens for part in ramp))
 
-    def _steps(self, workload: Pricing, left_out: float = 0.0) -> float:
-        training = workload.training
+    def _steps(self, pricing: Pricing, left_out: float = 0.0) -> float:
+        training = pricing.training
         tokens = (training.run_tokens or 0.0) - left_out
         steps = tokens / training.step_tokens
-        return steps / most_share(workload, self._terms)
+        return steps / most_share(pricing, self._terms)
 
     @cached_property
     def _terms(self) -> RunTerms:
@@ -94,7 +94,7 @@ class Floor:
         return per_node * (used + self._terms.spare_nodes) / HOUR
 
 
-def least_step(workload: Pricing) -> float:
+def least_step(pricing: Pricing) -> float:
     """Least step of a job: its matrix products at their best rate on all GPUs.
 
     ::
@@ -107,16 +107,16 @@ def least_step(workload: Pricing) -> float:
     Leaves out attention scores, traffic, launches, communication and bubbles, and the
     backward products of a job that does not train all its weights.
     """
-    if workload.mixed:
+    if pricing.mixed:
         return 0.0
-    training, model = workload.training, workload.model
+    training, model = pricing.training, pricing.model
     whole = training.method == "full" and not training.frozen
-    each = TRAINED if whole and _all_train(workload) else FORWARD
+    each = TRAINED if whole and _all_train(pricing) else FORWARD
     tokens = training.step_tokens
-    rates = [gemm_rate(workload, narrow=narrow).flops for narrow in (True, False)]
-    if workload.calibration.grouped_gemm:
-        rates.append(gemm_rate(workload, grouped=True).flops)
-    return tokens * each * model.matmul_parameters / (max(rates) * workload.gpus)
+    rates = [gemm_rate(pricing, narrow=narrow).flops for narrow in (True, False)]
+    if pricing.calibration.grouped_gemm:
+        rates.append(gemm_rate(pricing, grouped=True).flops)
+    return tokens * each * model.matmul_parameters / (max(rates) * pricing.gpus)
 
 
 def _all_train(workload: Workload) -> bool:
@@ -124,7 +124,7 @@ def _all_train(workload: Workload) -> bool:
     return workload.training.trains_head and all(k.role == "trained" for k, _ in kinds)
 
 
-def most_share(workload: Pricing, terms: RunTerms) -> float:
+def most_share(pricing: Pricing, terms: RunTerms) -> float:
     """Largest share of the wall time that a run on all its GPUs can train.
 
     A checkpoint takes at least its fixed wait, and a restart at least its fixed time.
@@ -134,9 +134,9 @@ def most_share(workload: Pricing, terms: RunTerms) -> float:
         The share; 1 where layouts may leave GPUs idle, which break less often. [1]
     """
     stall = terms.stall.value if terms.stall_given is None else terms.stall_given
-    if workload.mixed or may_idle(workload) or stall <= 0:
+    if pricing.mixed or may_idle(pricing) or stall <= 0:
         return 1.0
-    between = terms.failures.value * HOUR / workload.gpus
+    between = terms.failures.value * HOUR / pricing.gpus
     interval = terms.interval or young_daly_interval(stall, between)
     return effective_share(
         stall, between, interval=interval, restart=terms.restart.value

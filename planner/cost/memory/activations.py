@@ -51,7 +51,7 @@ NARROW_INPUTS = frozenset(
 
 
 def expert_tokens(
-    workload: Pricing,
+    pricing: Pricing,
     meshes: Meshes,
     layers: "Floats | float" = 1,
     local: Floats | None = None,
@@ -62,7 +62,7 @@ def expert_tokens(
     same tokens: ``tau_r x iota``.
 
     Args:
-        workload: The job: the stack's imbalance.
+        pricing: The job: the stack's imbalance.
         meshes: Any meshes.
         layers: Layers whose loads of one rank add up. [1], shape (meshes,)
         local: Tokens of a micro-batch; none: of the longest. [token], shape (meshes,)
@@ -70,20 +70,20 @@ def expert_tokens(
     Returns:
         Tokens before the top-k copies. [token], shape (meshes,)
     """
-    there = tokens(workload, meshes) if local is None else local
+    there = tokens(pricing, meshes) if local is None else local
     routed = there * sequence_split(meshes)
-    return routed * meshes.etp * imbalance(workload, meshes, layers)
+    return routed * meshes.etp * imbalance(pricing, meshes, layers)
 
 
 def saved_bytes(
-    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+    pricing: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
     """Bytes that one layer keeps on the GPU per micro-batch.
 
     The bytes kept at all, less the share that is offloaded to the host.
 
     Args:
-        workload: The job, with what its layout offloads.
+        pricing: The job, with what its layout offloads.
         layer: Kind of layer.
         kind: Kind of recompute.
         meshes: Any meshes.
@@ -91,12 +91,12 @@ def saved_bytes(
     Returns:
         Memory. [B], shape (meshes,)
     """
-    here = 1.0 - workload.offload.activations
-    return here * kept_bytes(workload, layer, kind, meshes)
+    here = 1.0 - pricing.offload.activations
+    return here * kept_bytes(pricing, layer, kind, meshes)
 
 
 def kept_bytes(
-    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+    pricing: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
     """Bytes that one layer keeps per micro-batch under a kind of recompute.
 
@@ -106,15 +106,15 @@ def kept_bytes(
     Returns:
         Memory. [B], shape (meshes,)
     """
-    replayed, _ = replayed_block(workload, layer, kind.name, meshes)
+    replayed, _ = replayed_block(pricing, layer, kind.name, meshes)
     known = ~np.isnan(replayed)
     if known.all():
         return replayed
-    return np.where(known, replayed, counted_bytes(workload, layer, kind, meshes))
+    return np.where(known, replayed, counted_bytes(pricing, layer, kind, meshes))
 
 
 def counted_bytes(
-    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+    pricing: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
     """Bytes that one layer keeps per micro-batch, by formula.
 
@@ -140,65 +140,65 @@ def counted_bytes(
         if kind.drops_key and tensor.name == "qkv":
             keep *= 1.0 - key_share(layer)
         if keep:
-            total += keep * _tensor_bytes(workload, layer, tensor, kind, meshes)
+            total += keep * _tensor_bytes(pricing, layer, tensor, kind, meshes)
     if kind.keeps_output:
-        total += ELEMENT * layer.hidden * layer.copies * tokens(workload, meshes)
-    if workload.replay == "amp_bf16" and not kind.rebuilds_layer:
+        total += ELEMENT * layer.hidden * layer.copies * tokens(pricing, meshes)
+    if pricing.replay == "amp_bf16" and not kind.rebuilds_layer:
         total += (meshes.zero == 0) * ELEMENT * linear_weights(layer, meshes)
-    if not kind.rebuilds_layer and is_frozen(workload, layer):
-        total += kept_weight_bytes(workload, layer, meshes)
-    total += dispatched_bytes(workload, layer, kind, meshes)
-    return total + _beside_bytes(workload, layer, kind, meshes)
+    if not kind.rebuilds_layer and is_frozen(pricing, layer):
+        total += kept_weight_bytes(pricing, layer, meshes)
+    total += dispatched_bytes(pricing, layer, kind, meshes)
+    return total + _beside_bytes(pricing, layer, kind, meshes)
 
 
 def _tensor_bytes(
-    workload: Pricing,
+    pricing: Pricing,
     layer: LayerKind,
     tensor: SavedTensor,
     kind: RecomputeKind,
     meshes: Meshes,
 ) -> "Floats | float":
     """Bytes of one saved tensor on a rank, all of the tensor. [B]."""
-    width = tensor.width * _element(workload, layer, tensor, kind)
-    width += copied_bytes(workload, layer, tensor.name)
+    width = tensor.width * _element(pricing, layer, tensor, kind)
+    width += copied_bytes(pricing, layer, tensor.name)
     again = repeated_width(layer, meshes) if tensor.name == "scan_input" else 0.0
-    copies = np.where(meshes.tp > 1, _readers(workload, layer, tensor.name), 1)
-    return (width + ELEMENT * again) * copies * _share(workload, tensor, kind, meshes)
+    copies = np.where(meshes.tp > 1, _readers(pricing, layer, tensor.name), 1)
+    return (width + ELEMENT * again) * copies * _share(pricing, tensor, kind, meshes)
 
 
-def _readers(workload: Pricing, layer: LayerKind, tensor: str) -> int:
+def _readers(pricing: Pricing, layer: LayerKind, tensor: str) -> int:
     """Copies of a norm's output over tensor ranks: one for each linear, or one. [1]."""
     gated = isinstance(layer.ffn, Mlp) and layer.ffn.gated
     readers = {"attention_norm_output": 3, "ffn_norm_output": 2 if gated else 1}
-    return readers.get(tensor, 1) if workload.recipe.copies_inputs else 1
+    return readers.get(tensor, 1) if pricing.recipe.copies_inputs else 1
 
 
 def _beside_bytes(
-    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+    pricing: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
     """Bytes of dropout masks, adapters' columns, repeated K and V, and scores. [B].
 
     Masks are kept with the norms' inputs.
     """
-    local = tokens(workload, meshes)
-    masks = kind.kept("ffn_norm_input") * workload.recipe.dropout_bytes
+    local = tokens(pricing, meshes)
+    masks = kind.kept("ffn_norm_input") * pricing.recipe.dropout_bytes
     halves = min(layer.norms, 2)
     total = masks * halves * layer.hidden * local * sequence_split(meshes)
     keeps_all = kept_share(kind, layer, "qkv")
-    columns = adapter_widths(workload, layer) + repeated_columns(workload, layer)
+    columns = adapter_widths(pricing, layer) + repeated_columns(pricing, layer)
     inner = keeps_all * ELEMENT * columns
-    scores = kind.kept("logsumexp") * score_bytes(workload, layer)
+    scores = kind.kept("logsumexp") * score_bytes(pricing, layer)
     return total + (inner + scores) * local / meshes.tp
 
 
-def score_bytes(workload: Pricing, layer: LayerKind) -> float:
+def score_bytes(pricing: Pricing, layer: LayerKind) -> float:
     """Bytes per token of the explicit scores that an unfused attention keeps.
 
     The softmax's output, ``2 a s``; with dropout also the dropout's output and mask,
     ``5 a s`` in all.
 
     Args:
-        workload: The job: kernel, sequence length.
+        pricing: The job: kernel, sequence length.
         layer: Kind of layer.
 
     Returns:
@@ -208,27 +208,27 @@ def score_bytes(workload: Pricing, layer: LayerKind) -> float:
         Korthikanti et al., arXiv:2205.05198, section 4.1.
     """
     attention = layer.attention
-    if not is_unfused(workload) or isinstance(attention, ScanBlock):
+    if not is_unfused(pricing) or isinstance(attention, ScanBlock):
         return 0.0
     if not attention.out_width:
         return 0.0
-    keys = attention.attended(workload.training.longest_row, causal=False)
-    each = 2 * ELEMENT + 1 if workload.recipe.dropout_bytes else ELEMENT
+    keys = attention.attended(pricing.training.longest_row, causal=False)
+    each = 2 * ELEMENT + 1 if pricing.recipe.dropout_bytes else ELEMENT
     return float(each * attention.heads * keys)
 
 
 def _share(
-    workload: Pricing, tensor: SavedTensor, kind: RecomputeKind, meshes: Meshes
+    pricing: Pricing, tensor: SavedTensor, kind: RecomputeKind, meshes: Meshes
 ) -> "Floats | float":
     """Tokens of one saved tensor on a rank, times the share of its columns."""
     if tensor.split == "expert":
-        layers = workload.model.layers / meshes.pp
-        return expert_tokens(workload, meshes, layers) / _columns(tensor, meshes)
-    local = tokens(workload, meshes)
+        layers = pricing.model.layers / meshes.pp
+        return expert_tokens(pricing, meshes, layers) / _columns(tensor, meshes)
+    local = tokens(pricing, meshes)
     if tensor.split == "tensor":
         return local / meshes.tp
     gathered = (
-        workload.profile.gathered_inputs == "saved"
+        pricing.profile.gathered_inputs == "saved"
         and tensor.name in ("attention_norm_output", "ffn_norm_output")
         and not kind.rebuilds_layer
     )
@@ -241,7 +241,7 @@ def _columns(tensor: SavedTensor, meshes: Meshes) -> "Floats | float":
 
 
 def _element(
-    workload: Pricing, layer: LayerKind, tensor: SavedTensor, kind: RecomputeKind
+    pricing: Pricing, layer: LayerKind, tensor: SavedTensor, kind: RecomputeKind
 ) -> float:
     """Bytes per element of a saved tensor as the stack keeps it. [B].
 
@@ -249,16 +249,16 @@ def _element(
     that runs again keeps its input alone; an input that only a weight's gradient
     needs is not there without that gradient.
     """
-    profile, frozen = workload.profile, is_frozen(workload, layer)
-    if tensor.precision == "fp32" or workload.training.precision in WIDE:
+    profile, frozen = pricing.profile, is_frozen(pricing, layer)
+    if tensor.precision == "fp32" or pricing.training.precision in WIDE:
         return FP32
-    kept = is_kept(workload, layer, tensor.name)
-    if keeps_quantised(workload) and tensor.name in workload.recipe.formats_kept:
-        return workload.recipe.formats_kept[tensor.name]
-    if keeps_quantised(workload) and tensor.name in NARROW_INPUTS:
+    kept = is_kept(pricing, layer, tensor.name)
+    if keeps_quantised(pricing) and tensor.name in pricing.recipe.formats_kept:
+        return pricing.recipe.formats_kept[tensor.name]
+    if keeps_quantised(pricing) and tensor.name in NARROW_INPUTS:
         # The attention kernel's own backward reads its output in 16 bits.
         own = ELEMENT if tensor.name == "attention_output" else 0
-        return own + NARROW[workload.training.precision] if kept else own
+        return own + NARROW[pricing.training.precision] if kept else own
     is_input = tensor.name.endswith("norm_input")
     if is_input and not runs_norm_again(kind, layer, tensor.name):
         spared = ELEMENT if frozen and profile.norm_input_bytes > FP32 else 0
@@ -270,7 +270,7 @@ def _element(
 
 
 def transient_bytes(
-    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+    pricing: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
     """Bytes that the backward of one layer needs beside the saved activations.
 
@@ -287,29 +287,29 @@ def transient_bytes(
     Leaves out workspaces inside kernels other than the query accumulator; where it is
     replayed that one too.
     """
-    _, replayed = replayed_block(workload, layer, kind.name, meshes)
+    _, replayed = replayed_block(pricing, layer, kind.name, meshes)
     known = ~np.isnan(replayed)
     peak = replayed
     if not known.all():
-        peak = np.where(known, peak, _counted_transient(workload, layer, kind, meshes))
-    if workload.offload.activations:
-        staged = STAGED_LAYERS * workload.offload.activations
-        peak = peak + staged * kept_bytes(workload, layer, kind, meshes)
+        peak = np.where(known, peak, _counted_transient(pricing, layer, kind, meshes))
+    if pricing.offload.activations:
+        staged = STAGED_LAYERS * pricing.offload.activations
+        peak = peak + staged * kept_bytes(pricing, layer, kind, meshes)
     return peak
 
 
 def _counted_transient(
-    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+    pricing: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
     """Bytes that the backward of one layer needs by formula, without offload. [B]."""
     if layer.role == "below":
         return np.zeros(len(meshes))
-    local = tokens(workload, meshes)
+    local = tokens(pricing, meshes)
     gathered = np.where(meshes.sp > 0, 2.0 * ELEMENT * layer.hidden * local, 0.0)
-    ffn = _ffn_gradients(workload, layer, meshes)
+    ffn = _ffn_gradients(pricing, layer, meshes)
     width = sum(t.width for t in layer.saved() if t.name == "qkv")
     out = sum(t.width for t in layer.saved() if t.name == "attention_output")
-    scores = score_bytes(workload, layer)
+    scores = score_bytes(pricing, layer)
     # Unfused: gradients of scores and probabilities, and the rebuilt ones.
     fused: float = FP32 * out if not scores else ELEMENT * out
     if isinstance(layer.attention, ScanBlock):
@@ -318,23 +318,23 @@ def _counted_transient(
     again = 0.0 if kind.rebuilds_layer else lost * scores
     pair = 0.0
     if scores:
-        pair = 2.0 * ELEMENT * layer.attention.heads * workload.training.longest_row
-    keys = context_buffers(layer, meshes, repeated=workload.recipe.cp_repeats_kv)
+        pair = 2.0 * ELEMENT * layer.attention.heads * pricing.training.longest_row
+    keys = context_buffers(layer, meshes, repeated=pricing.recipe.cp_repeats_kv)
     keys = keys + ELEMENT * repeated_width(layer, meshes)
     beside = again + pair + keys
     attention = (ELEMENT * width + fused + beside) * local / meshes.tp
-    rebuilds = _rebuilt_bytes(workload, layer, kind, meshes)
+    rebuilds = _rebuilt_bytes(pricing, layer, kind, meshes)
     halves = ffn + rebuilds["ffn"], attention + rebuilds["attention"]
     peak = gathered + np.maximum(*halves)
     if kind.rebuilds_layer:
-        none = workload.recipe.kind("none")
-        kept = counted_bytes(workload, layer, kind, meshes)
-        peak = peak + counted_bytes(workload, layer, none, meshes) - kept
+        none = pricing.recipe.kind("none")
+        kept = counted_bytes(pricing, layer, kind, meshes)
+        peak = peak + counted_bytes(pricing, layer, none, meshes) - kept
     return peak
 
 
 def _rebuilt_bytes(
-    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+    pricing: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> dict[Region, Floats]:
     """Bytes that recomputed modules build again, by half of the layer. [B]."""
     halves: dict[Region, Floats]
@@ -342,19 +342,19 @@ def _rebuilt_bytes(
     names = rebuilt(kind, layer) if kind.modules else frozenset()
     for tensor in layer.saved():
         if tensor.name in names:
-            whole = _tensor_bytes(workload, layer, tensor, kind, meshes)
+            whole = _tensor_bytes(pricing, layer, tensor, kind, meshes)
             halves[tensor.region] += whole
     return halves
 
 
-def _ffn_gradients(workload: Pricing, layer: LayerKind, meshes: Meshes) -> Floats:
+def _ffn_gradients(pricing: Pricing, layer: LayerKind, meshes: Meshes) -> Floats:
     """Gradients of a feed-forward half's inner tensors, alive together."""
     ffn = layer.ffn
     if isinstance(ffn, Mlp):
         inner = ELEMENT * (ffn.ffn + ffn.inner_width)
-        return inner * tokens(workload, meshes) / meshes.tp
+        return inner * tokens(pricing, meshes) / meshes.tp
     assert isinstance(ffn, Moe)
-    copies = expert_tokens(workload, meshes) * ffn.top_k
+    copies = expert_tokens(pricing, meshes) * ffn.top_k
     inner = ELEMENT * (ffn.ffn + ffn.expert.inner_width)
     buffers = 2 * ELEMENT * ffn.routed_width
     return copies * (inner / meshes.etp + buffers)

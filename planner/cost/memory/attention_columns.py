@@ -12,17 +12,17 @@ def key_share(layer: LayerKind) -> float:
     return attention.kv_heads / (attention.heads + 2 * attention.kv_heads)
 
 
-def repeated_columns(workload: Pricing, layer: LayerKind) -> float:
+def repeated_columns(pricing: Pricing, layer: LayerKind) -> float:
     """Columns that repeated keys and values add: ``2 (a - g) d``, else none.
 
     Args:
-        workload: The job: whether the stack repeats them.
+        pricing: The job: whether the stack repeats them.
         layer: Kind of layer.
 
     Returns:
         Columns over all tensor ranks. [1]
     """
     attention = layer.attention
-    if not workload.recipe.repeats_kv or not isinstance(attention, Attention):
+    if not pricing.recipe.repeats_kv or not isinstance(attention, Attention):
         return 0.0
     return 2.0 * (attention.heads - attention.kv_heads) * attention.head_dim

@@ -48,7 +48,7 @@ def _stage_messages(workload: Workload, meshes: Meshes) -> Floats:
     return np.where(meshes.pp > 1, 2.0 * message, 0.0)
 
 
-def buffer_bytes(workload: Pricing, meshes: Meshes) -> Floats:
+def buffer_bytes(pricing: Pricing, meshes: Meshes) -> Floats:
     """Buffers that a framework keeps whatever the split.
 
     The libraries' workspaces, messages between stages, a bucket of gradients, which
@@ -59,26 +59,26 @@ def buffer_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     Returns:
         Memory. [B], shape (meshes,)
     """
-    recipe = workload.recipe
-    total = np.full(len(meshes), recipe.workspace_mib.get(workload.gpu.arch, 0.0) * MIB)
-    room, counted = total, ~is_replayed(workload, meshes)
-    for kind in workload.kinds:
-        unpacked = dequantised_bytes(workload, kind, meshes)
-        passing = counted * np.maximum(unpacked, norm_bytes(workload, kind, meshes))
+    recipe = pricing.recipe
+    total = np.full(len(meshes), recipe.workspace_mib.get(pricing.gpu.arch, 0.0) * MIB)
+    room, counted = total, ~is_replayed(pricing, meshes)
+    for kind in pricing.kinds:
+        unpacked = dequantised_bytes(pricing, kind, meshes)
+        passing = counted * np.maximum(unpacked, norm_bytes(pricing, kind, meshes))
         total = np.maximum(total, room + passing)
-    total = total + _stage_messages(workload, meshes)
+    total = total + _stage_messages(pricing, meshes)
     if recipe.reduced_parameters is not None:
         bucketed = (meshes.zero == 1) | (meshes.zero == 2)
         width = np.where(meshes.zero == 3, ELEMENT, recipe.gradient_bytes * bucketed)
         total = total + width * recipe.reduced_parameters
-    if recipe.dummy_weight_gradients and not workload.training.frozen:
+    if recipe.dummy_weight_gradients and not pricing.training.frozen:
         total = total + np.maximum.reduce(
-            [_dummy_weights(kind, meshes) for kind in workload.kinds]
+            [_dummy_weights(kind, meshes) for kind in pricing.kinds]
         )
     return total
 
 
-def layer_buffers(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def layer_buffers(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes of sharded states that the backward of a layer has whole.
 
     Under ZeRO-3 ``w_g n_g + (w_r + 2) n_r``: parameters of the layers that are
@@ -89,7 +89,7 @@ def layer_buffers(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     layer where the optimizer runs inside the backward.
 
     Args:
-        workload: The job.
+        pricing: The job.
         owned: Parameters of the layer on a rank.
         meshes: Any meshes.
 
@@ -102,7 +102,7 @@ def layer_buffers(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
         start on (runtime/zero/stage3.py, ipg_bucket_flat_buffer); Megatron-LM issue
         6314.
     """
-    recipe = workload.recipe
+    recipe = pricing.recipe
     trained = owned.dense + owned.expert
     whole = recipe.gather_buffers * (trained + owned.packed[0] + owned.packed[1])
     largest = np.asarray(owned.largest[0] * owned.largest[1])
@@ -116,21 +116,21 @@ def layer_buffers(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     own = ELEMENT if recipe.reduced_parameters is None else 0
     each = recipe.gradient_bytes + own
     sharded = recipe.gather_bytes * gathered + each * reduced
-    inside = ELEMENT * trained if workload.training.optimizer_in_backward else 0.0
+    inside = ELEMENT * trained if pricing.training.optimizer_in_backward else 0.0
     making = (meshes.zero == 2) & (not recipe.accumulates_unsharded)
-    unit = np.where(making, _reduced_unit(workload, owned), 0.0)
+    unit = np.where(making, _reduced_unit(pricing, owned), 0.0)
     return np.where(meshes.zero == 3, sharded, unit) + inside
 
 
-def _reduced_unit(workload: Pricing, owned: Owned) -> Floats:
+def _reduced_unit(pricing: Pricing, owned: Owned) -> Floats:
     """Buffers that ZeRO-2 reduces a unit's whole gradients from. [B]."""
-    recipe = workload.recipe
+    recipe = pricing.recipe
     count = recipe.reduce_buffers if recipe.reduces_units else 0
     return count * recipe.gradient_bytes * (owned.dense + owned.expert)
 
 
 def working_bytes(
-    workload: Pricing, owned: Owned, meshes: Meshes, saved: Floats, own: Floats
+    pricing: Pricing, owned: Owned, meshes: Meshes, saved: Floats, own: Floats
 ) -> Floats:
     """Bytes of a layer beside its saved activations while it is at work.
 
@@ -139,7 +139,7 @@ def working_bytes(
     are gone: ``max(own, w_r n_r - saved)``.
 
     Args:
-        workload: The job.
+        pricing: The job.
         owned: Parameters of the layer on a rank.
         meshes: Any meshes.
         saved: Bytes that the layer keeps per micro-batch. [B], shape (meshes,)
@@ -151,9 +151,9 @@ def working_bytes(
     References:
         PyTorch FSDP2, ``_fsdp_collectives.foreach_reduce``.
     """
-    beside = own + layer_buffers(workload, owned, meshes)
-    after = (meshes.zero == 2) & workload.recipe.accumulates_unsharded
-    copied = _reduced_unit(workload, owned) - saved
+    beside = own + layer_buffers(pricing, owned, meshes)
+    after = (meshes.zero == 2) & pricing.recipe.accumulates_unsharded
+    copied = _reduced_unit(pricing, owned) - saved
     return np.where(after, np.maximum(beside, copied), beside)
 
 
@@ -164,7 +164,7 @@ def _limited(whole: Floats, limit: float | None, largest: Floats) -> Floats:
     return np.minimum(whole, np.maximum(limit, largest))
 
 
-def head_buffers(workload: Pricing, meshes: Meshes) -> Floats:
+def head_buffers(pricing: Pricing, meshes: Meshes) -> Floats:
     """Bytes of ZeRO-3 shards that are whole while the loss has its backward.
 
     The layer whose parameters are gathered ahead, and the head with its gradient.
@@ -179,22 +179,22 @@ def head_buffers(workload: Pricing, meshes: Meshes) -> Floats:
         torch/distributed/fsdp/_runtime_utils.py, _register_pre_backward_hooks and
         _prefetch_handle of the root.
     """
-    recipe = workload.recipe
-    units = [layer_owned(workload, kind, meshes) for kind in workload.kinds]
+    recipe = pricing.recipe
+    units = [layer_owned(pricing, kind, meshes) for kind in pricing.kinds]
     ahead = np.maximum.reduce(
         [unit.dense + unit.expert + unit.packed[0] + unit.packed[1] for unit in units]
     )
     if recipe.live_parameters is not None:
         ahead = np.zeros(len(meshes))
     total = recipe.gather_bytes * ahead
-    replayed = is_replayed(workload, meshes)
+    replayed = is_replayed(pricing, meshes)
     total = np.where(replayed & (not recipe.flat_parameters), 0.0, total)
     if not recipe.head_stays_whole:
-        total = total + head_bytes(workload, meshes, made=replayed)
+        total = total + head_bytes(pricing, meshes, made=replayed)
     return np.where(meshes.zero == 3, total, 0.0)
 
 
-def root_bytes(workload: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
+def root_bytes(pricing: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
     """Bytes of embedding and head that ZeRO-3 leaves whole from forward to backward.
 
     The gathered tables, ``w_g V h / t`` each, and the head's whole gradient; a tied
@@ -208,36 +208,36 @@ def root_bytes(workload: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
         PyTorch FSDP2: the root's units are not resharded after forward, and
         their gradients wait for the root's post-backward.
     """
-    model = workload.model
-    whole = (meshes.zero == 3) & workload.recipe.head_stays_whole
+    model = pricing.model
+    whole = (meshes.zero == 3) & pricing.recipe.head_stays_whole
     apart = (meshes.pp > 1) | (not model.tied_embeddings)
-    width = gather_width(workload, linears=False)
+    width = gather_width(pricing, linears=False)
     table = width * model.vocab * model.hidden / meshes.tp
-    kept = whole & apart & workload.recipe.embedding_stays_whole
+    kept = whole & apart & pricing.recipe.embedding_stays_whole
     embedding = np.where(kept, table, 0.0)
-    return embedding, np.where(whole, head_bytes(workload, meshes), 0.0)
+    return embedding, np.where(whole, head_bytes(pricing, meshes), 0.0)
 
 
 def head_bytes(
-    workload: Pricing, meshes: Meshes, *, made: "npt.NDArray[np.bool_] | bool" = False
+    pricing: Pricing, meshes: Meshes, *, made: "npt.NDArray[np.bool_] | bool" = False
 ) -> Floats:
     """Bytes of the whole head as gathered, and of its gradient if it has one.
 
     Args:
-        workload: The job.
+        pricing: The job.
         meshes: Any meshes.
         made: True where the gradient is counted with the loss. [-]
 
     Returns:
         Memory. [B], shape (meshes,)
     """
-    head = workload.model.vocab * workload.model.hidden / meshes.tp
-    width = ELEMENT if workload.training.trains_head else 0
+    head = pricing.model.vocab * pricing.model.hidden / meshes.tp
+    width = ELEMENT if pricing.training.trains_head else 0
     gradient = np.where(made, 0, width)
-    return head * (gather_width(workload, linears=False) + gradient)
+    return head * (gather_width(pricing, linears=False) + gradient)
 
 
-def budget_bytes(workload: Pricing, meshes: Meshes) -> Floats:
+def budget_bytes(pricing: Pricing, meshes: Meshes) -> Floats:
     """Memory left on a rank for states and activations.
 
     ``(room / z - context - NCCL) phi / f - buffers`` with phi the packing that the
@@ -249,40 +249,40 @@ def budget_bytes(workload: Pricing, meshes: Meshes) -> Floats:
         Memory. [B], shape (meshes,)
     """
     left = (
-        workload.room / multiple(workload)
-        - context_bytes(workload)
-        - communication_bytes(workload, meshes)
+        pricing.room / multiple(pricing)
+        - context_bytes(pricing)
+        - communication_bytes(pricing, meshes)
     )
-    profile = workload.profile
+    profile = pricing.profile
     own = profile.packing / profile.memory_factor
-    room = left * own - buffer_bytes(workload, meshes)
-    return np.minimum(room, within_bytes(workload, meshes, workload.aim.most_bytes))
+    room = left * own - buffer_bytes(pricing, meshes)
+    return np.minimum(room, within_bytes(pricing, meshes, pricing.aim.most_bytes))
 
 
-def within_bytes(workload: Pricing, meshes: Meshes, most: float) -> Floats:
+def within_bytes(pricing: Pricing, meshes: Meshes, most: float) -> Floats:
     """Memory for states and activations with which the driver reports at most so much.
 
     The inverse of :func:`device_bytes` below the capacity: ``(most - F) phi / f -
     buffers``, as below the capacity the allocator keeps what it has freed.
 
     Args:
-        workload: The job.
+        pricing: The job.
         meshes: Any meshes.
         most: Device memory of a rank; no limit from the capacity on. [B]
 
     Returns:
         Memory. [B], shape (meshes,)
     """
-    if most >= workload.gpu.memory_capacity:
+    if most >= pricing.gpu.memory_capacity:
         return np.full(len(meshes), np.inf)
-    fixed = context_bytes(workload) + communication_bytes(workload, meshes)
-    profile = workload.profile
+    fixed = context_bytes(pricing) + communication_bytes(pricing, meshes)
+    profile = pricing.profile
     reserved = (most + GRAIN - fixed) * profile.fragmentation
-    return reserved / profile.memory_factor - buffer_bytes(workload, meshes)
+    return reserved / profile.memory_factor - buffer_bytes(pricing, meshes)
 
 
 def device_bytes(
-    workload: Pricing,
+    pricing: Pricing,
     allocated: float,
     fixed: float,
     scale: float = 1.0,
@@ -297,7 +297,7 @@ def device_bytes(
     Before it fails, it gives memory back, down to A / phi_0.
 
     Args:
-        workload: The job: GPU, fragmentation phi, packing phi_0 and factor r.
+        pricing: The job: GPU, fragmentation phi, packing phi_0 and factor r.
         allocated: Memory A in tensors at its peak. [B]
         fixed: Context and communication F. [B]
         scale: Factor on both sums, to price the bounds of an interval. [1]
@@ -310,11 +310,11 @@ def device_bytes(
     References:
         PyTorch's CUDACachingAllocator: release_cached_blocks before an error.
     """
-    profile = workload.profile
+    profile = pricing.profile
     reserved = allocated / profile.fragmentation
     if cached is not None:
         reserved = max(allocated, (allocated + cached) * profile.reserved_factor)
     roomy = reserved + fixed
     packed = min(allocated / profile.packing + fixed, roomy)
     least, most = (known + (whole - known) * scale for whole in (packed, roomy))
-    return max(least, min(most, workload.gpu.memory_capacity))
+    return max(least, min(most, pricing.gpu.memory_capacity))

@@ -49,7 +49,7 @@ class Batches(NamedTuple):
 
 
 def cached_bytes(
-    workload: Pricing, meshes: Meshes, kinds: Collection[str]
+    pricing: Pricing, meshes: Meshes, kinds: Collection[str]
 ) -> float | None:
     """Reserved less allocated memory of a rank, each at its peak.
 
@@ -58,59 +58,59 @@ def cached_bytes(
     cache it keeps; FSDP2's buffers of a gather, all of one size, are left out.
 
     Args:
-        workload: The job.
+        pricing: The job.
         meshes: One mesh.
         kinds: Kinds of recompute of the layers. [text]
 
     Returns:
         Memory; None where the stack's ratio counts. [B]
     """
-    if workload.profile.allocator == "ratio" or len(kinds) != 1:
+    if pricing.profile.allocator == "ratio" or len(kinds) != 1:
         return None
-    if any(word.split()[0] == "fragmentation" for word in workload.framework.by_hand):
+    if any(word.split()[0] == "fragmentation" for word in pricing.framework.by_hand):
         return None
     if (meshes.pp > 1) | (meshes.tp > 1) | (meshes.cp > 1) | (meshes.ep > 1):
         return None
-    if meshes.zero > 0 and not workload.training.frozen:
+    if meshes.zero > 0 and not pricing.training.frozen:
         return None
-    for case, _ in replayed_cases(workload, next(iter(kinds)), meshes):
-        return _of_run(workload, meshes, case)
+    for case, _ in replayed_cases(pricing, next(iter(kinds)), meshes):
+        return _of_run(pricing, meshes, case)
     return None
 
 
-def _of_run(workload: Pricing, meshes: Meshes, case: EagerCase) -> float | None:
+def _of_run(pricing: Pricing, meshes: Meshes, case: EagerCase) -> float | None:
     """Cache of a case with the job's optimizer and gradients that accumulate. [B]."""
-    grows = workload.profile.allocator == "expandable"
-    training, layers = workload.training, workload.model.layers
+    grows = pricing.profile.allocator == "expandable"
+    training, layers = pricing.training, pricing.model.layers
     sequences, count = int(meshes.micro_batch[0]), int(meshes.micro_batches[0])
     adam = training.optimizer.endswith("adamw")
     whole = {
         "ga": 1 if training.frozen else min(count, ACCUMULATED),
         "optimizer": "adamw" if adam else case.optimizer,
         "layers": min(layers, BLOCKS) if grows else layers,
-    } | _flat(workload, meshes)
+    } | _flat(pricing, meshes)
     text = case.model_copy(update=whole).model_dump_json()
-    draws = _texts(workload)
+    draws = _texts(pricing)
     if draws is None or len(draws.lengths) == 1:
         return _cached(text, (Batches(),), grows=grows)
     return _cached(text, orders(draws, case.seq, sequences, count), grows=grows)
 
 
-def _texts(workload: Pricing) -> Draws | None:
+def _texts(pricing: Pricing) -> Draws | None:
     """Lengths of the texts of rows that differ; even where none are stated."""
-    training = workload.training
-    below = workload.recipe.lengths == "below" or training.rows == "longest"
+    training = pricing.training
+    below = pricing.recipe.lengths == "below" or training.rows == "longest"
     return training.uneven or (even_draws(training.seq_len) if below else None)
 
 
-def _flat(workload: Pricing, meshes: Meshes) -> dict[str, object]:
+def _flat(pricing: Pricing, meshes: Meshes) -> dict[str, object]:
     """Fields of a case that FSDP1 shards; none without flat parameters."""
     zero, ranks = int(meshes.zero[0]), int(meshes.dp_shard[0])
-    if zero < FLAT or ranks == 1 or not workload.recipe.flat_parameters:
+    if zero < FLAT or ranks == 1 or not pricing.recipe.flat_parameters:
         return {}
-    away = workload.offload.parameters >= 1
+    away = pricing.offload.parameters >= 1
     fields = {"zero": zero, "world": ranks, "mp": False, "flat": True, "offload": away}
-    return fields | ({"optimizer": "none"} if workload.offload.optimizer >= 1 else {})
+    return fields | ({"optimizer": "none"} if pricing.offload.optimizer >= 1 else {})
 
 
 @cache

@@ -23,7 +23,7 @@ BOTH_WAYS = 2
 Mask = npt.NDArray[np.bool_]
 
 
-def communication_bytes(workload: Pricing, meshes: Meshes) -> Floats:
+def communication_bytes(pricing: Pricing, meshes: Meshes) -> Floats:
     """Bytes that NCCL and overlapped exchanges have allocated on a rank.
 
     One communicator per group in use, each with the buffers of its connections;
@@ -36,18 +36,18 @@ def communication_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     Leaves out that a communicator's buffers appear with its first use. Leaves out the
     memory of libraries other than NCCL for the exchange of experts.
     """
-    each = workload.profile.communicator_gb
+    each = pricing.profile.communicator_gb
     total = np.zeros(len(meshes))
-    for used, size in _communicators(workload, meshes):
+    for used, size in _communicators(pricing, meshes):
         if used.any():
             total += np.where(used, size() if each is None else each * GB, 0.0)
-    return total + _overlap_bytes(workload, meshes)
+    return total + _overlap_bytes(pricing, meshes)
 
 
-def _overlap_bytes(workload: Pricing, meshes: Meshes) -> Floats:
+def _overlap_bytes(pricing: Pricing, meshes: Meshes) -> Floats:
     """Registered activations of tensor exchanges that overlap. [B]."""
-    count = workload.recipe.overlap_buffers * workload.takes("tp_overlap", meshes)
-    message = ELEMENT * workload.model.hidden * tokens(workload, meshes)
+    count = pricing.recipe.overlap_buffers * pricing.takes("tp_overlap", meshes)
+    message = ELEMENT * pricing.model.hidden * tokens(pricing, meshes)
     return np.where(meshes.tp > 1, count * message, 0.0)
 
 

@@ -12,7 +12,7 @@ from planner.specs.layouts.recompute import RecomputeKind
 
 
 def dispatched_bytes(
-    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+    pricing: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
     """Bytes that a recomputed layer's exchange between expert ranks leaves behind.
 
@@ -20,7 +20,7 @@ def dispatched_bytes(
     that a token reaches under even routing, and sums that came back.
 
     Args:
-        workload: The job: whether its stack sends tokens again.
+        pricing: The job: whether its stack sends tokens again.
         layer: Kind of layer.
         kind: Kind of recompute.
         meshes: Any meshes.
@@ -29,10 +29,10 @@ def dispatched_bytes(
         Memory, zero where experts lie on one rank. [B], shape (meshes,)
     """
     ffn = layer.ffn
-    stays = workload.recipe.keeps_dispatched and kind.rebuilds_layer
+    stays = pricing.recipe.keeps_dispatched and kind.rebuilds_layer
     if not stays or not isinstance(ffn, Moe):
         return np.zeros(len(meshes))
     others = parts_reached(ffn, meshes.ep)
     reached = others * meshes.ep / np.maximum(meshes.ep - 1, 1)
-    rows = tokens(workload, meshes) * sequence_split(meshes)
+    rows = tokens(pricing, meshes) * sequence_split(meshes)
     return (meshes.ep > 1) * ELEMENT * ffn.routed_width * rows * (reached + 1.0)

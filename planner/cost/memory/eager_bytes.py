@@ -53,7 +53,7 @@ class EagerEnds:
 
 
 def replayed_block(
-    workload: Pricing, layer: LayerKind, kind: str, meshes: Meshes
+    pricing: Pricing, layer: LayerKind, kind: str, meshes: Meshes
 ) -> tuple[Floats, Floats]:
     """Saved and transient bytes of one block.
 
@@ -68,29 +68,29 @@ def replayed_block(
     scratch.
     """
     saved, transient = (np.full(len(meshes), UNKNOWN) for _ in range(2))
-    index = _index(workload, layer)
+    index = _index(pricing, layer)
     if index is None or kind not in REPLAYED_KINDS:
         return saved, transient
-    for case, rows in replayed_cases(workload, kind, meshes):
+    for case, rows in replayed_cases(pricing, kind, meshes):
         block = _block(case.model_dump_json(), index)
         if block is None:
             continue
-        copies = _copies_beyond(workload, case)
-        late = workload.recipe.gradients_freed & (meshes.zero[rows] == 0)
+        copies = _copies_beyond(pricing, case)
+        late = pricing.recipe.gradients_freed & (meshes.zero[rows] == 0)
         late = late & (meshes.micro_batches[rows] == 1)
-        saved[rows] = block.saved + copies / workload.model.layers
+        saved[rows] = block.saved + copies / pricing.model.layers
         transient[rows] = np.where(late, block.transient, block.working)
     return saved, transient
 
 
-def replayed_ends(workload: Pricing, meshes: Meshes) -> EagerEnds:
+def replayed_ends(pricing: Pricing, meshes: Meshes) -> EagerEnds:
     """Bytes of embedding, norm, head and loss outside the blocks.
 
     Returns:
         The ends, nan where formulas count. [B]
     """
     constants, loss = (np.full(len(meshes), UNKNOWN) for _ in range(2))
-    for case, rows in replayed_cases(workload, NOTHING, meshes):
+    for case, rows in replayed_cases(pricing, NOTHING, meshes):
         ends = _ends(case.model_dump_json())
         if ends is not None:
             # Angles and masks are those of one sequence. Below zero is a first block
@@ -158,21 +158,21 @@ def _index(workload: Workload, layer: LayerKind) -> int | None:
 
 
 def replayed_cases(
-    workload: Pricing, kind: str, meshes: Meshes
+    pricing: Pricing, kind: str, meshes: Meshes
 ) -> Iterator[tuple[EagerCase, npt.NDArray[np.int64]]]:
     """Distinct cases of the meshes that can be replayed, each with its rows.
 
     Yields:
         A case of one micro-batch without optimizer, and the meshes' rows. [1]
     """
-    eager, legal = is_unfused(workload), _may_replay(workload, meshes)
+    eager, legal = is_unfused(pricing), _may_replay(pricing, meshes)
     if not legal.any():
         return
     # FSDP2 computes in bf16 whatever its shards are kept in.
-    cast = (meshes.zero >= 2) | (workload.replay == "bf16")
-    length = workload.training.longest_row // meshes.cp
+    cast = (meshes.zero >= 2) | (pricing.replay == "bf16")
+    length = pricing.training.longest_row // meshes.cp
     # Only explicit scores and shifted logits know where one sequence ends.
-    apart = eager or workload.recipe.loss in SHIFTED
+    apart = eager or pricing.recipe.loss in SHIFTED
     rows_of = meshes.micro_batch if apart else np.ones(len(meshes), dtype=np.int64)
     length = meshes.micro_batch * length // rows_of
     columns = np.stack([rows_of, length, cast, meshes.tp, meshes.sp], axis=1)
@@ -181,10 +181,10 @@ def replayed_cases(
     for key in np.unique(kept, axis=0) if len(kept) > 1 else kept:
         sequences, tokens, in_bf16, tp, sp = (int(value) for value in key)
         rows = np.flatnonzero(legal & (columns == key).all(axis=1))
-        policy = "bf16" if in_bf16 else workload.replay
+        policy = "bf16" if in_bf16 else pricing.replay
         case = EagerCase.model_validate(
             {
-                "model": _fields(workload),
+                "model": _fields(pricing),
                 "seq": tokens,
                 "mbs": sequences,
                 "tp": tp,
@@ -194,32 +194,32 @@ def replayed_cases(
                 "precision": policy,
                 "optimizer": NOTHING,
                 "recompute": kind,
-                "loss": workload.recipe.loss,
-                "keep_outputs": workload.recipe.keeps_outputs,
-                "lora": _lora(workload),
+                "loss": pricing.recipe.loss,
+                "keep_outputs": pricing.recipe.keeps_outputs,
+                "lora": _lora(pricing),
                 "experts_implementation": "grouped_mm",
             }
         )
         yield case, rows
 
 
-def is_replayed(workload: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:
+def is_replayed(pricing: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:
     """Tell where the replay has policy, formats, family, degrees and operators.
 
     Returns:
         True where the replay counts, else formulas do. [-], shape (meshes,)
     """
-    return ~np.isnan(replayed_ends(workload, meshes).loss)
+    return ~np.isnan(replayed_ends(pricing, meshes).loss)
 
 
-def _may_replay(workload: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:
+def _may_replay(pricing: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:
     """Tell where the replay has policy, formats, family and degrees."""
-    training, model = workload.training, workload.model
-    known = workload.replay != NOTHING and training.precision in HALF
+    training, model = pricing.training, pricing.model
+    known = pricing.replay != NOTHING and training.precision in HALF
     known = known and model.family in families() and not model.mtp_layers
-    known = known and not _special(workload)
+    known = known and not _special(pricing)
     plain = (meshes.tp == 1) | (not training.frozen)
-    whole_sequence = (meshes.cp == 1) | (not is_unfused(workload))
+    whole_sequence = (meshes.cp == 1) | (not is_unfused(pricing))
     return np.asarray(known & plain & whole_sequence)
 
 

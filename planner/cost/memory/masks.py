@@ -11,7 +11,7 @@ WORKERS = 2
 """Processes of a rank's data loader, Megatron-LM's --num-workers. [1]"""
 
 
-def mask_bytes(workload: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
+def mask_bytes(pricing: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
     """Bytes of the masks of a micro-batch on a GPU of the first or last stage.
 
     A byte for each pair of tokens, ``b s^2``, of which context rank keeps its rows,
@@ -27,13 +27,13 @@ def mask_bytes(workload: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
         core/utils.py, get_batch_on_this_cp_rank; core/transformer/transformer_block.py,
         whose checkpoints save the mask.
     """
-    length = float(workload.training.seq_len)
-    each = length**2 if workload.profile.loads_masks else 0.0
+    length = float(pricing.training.seq_len)
+    each = length**2 if pricing.profile.loads_masks else 0.0
     whole = meshes.micro_batch * each
     return whole / meshes.cp, np.where(meshes.cp > 1, whole, 0.0)
 
 
-def built_bytes(workload: Pricing, meshes: Meshes) -> Floats:
+def built_bytes(pricing: Pricing, meshes: Meshes) -> Floats:
     """Bytes that the loader of a GPU of the first or last stage takes on its host.
 
     ``2 * 8 s^2`` by one of t tensor ranks: every process makes a mask of its own.
@@ -45,6 +45,6 @@ def built_bytes(workload: Pricing, meshes: Meshes) -> Floats:
         Megatron-LM core_v0.16.1, megatron/core/datasets/gpt_dataset.py,
         _get_ltor_masks_and_position_ids; --num-workers 2.
     """
-    made = BUILT * float(workload.training.seq_len) ** 2
-    workers = WORKERS if workload.profile.loads_masks else 0
+    made = BUILT * float(pricing.training.seq_len) ** 2
+    workers = WORKERS if pricing.profile.loads_masks else 0
     return workers * made / meshes.tp

@@ -111,7 +111,7 @@ class Held:
     @classmethod
     def of(
         cls,
-        workload: Pricing,
+        pricing: Pricing,
         owned: Owned,
         meshes: Meshes,
         saved: Sequence[Ints],
@@ -120,7 +120,7 @@ class Held:
         """Look up the states of a unit.
 
         Args:
-            workload: The job.
+            pricing: The job.
             owned: Parameters of the unit on a rank.
             meshes: Any meshes.
             saved: Memory held per micro-batch, by entry of the menu. [block]
@@ -131,15 +131,15 @@ class Held:
         """
         return cls(
             owned,
-            state_bytes(workload, owned, meshes),
-            late_gradients(workload, owned, meshes),
+            state_bytes(pricing, owned, meshes),
+            late_gradients(pricing, owned, meshes),
             tuple(BLOCK * size.astype(np.float64) for size in saved),
             tuple(BLOCK * size.astype(np.float64) for size in transient),
         )
 
 
 def moments_of(
-    workload: Pricing,
+    pricing: Pricing,
     meshes: Meshes,
     layers: Sequence[Held],
     embedding: Held,
@@ -150,7 +150,7 @@ def moments_of(
     Returns:
         The moments. [B]
     """
-    fill = _Filler(workload, meshes, layers, embedding, head)
+    fill = _Filler(pricing, meshes, layers, embedding, head)
     return (
         fill.start_up(),
         *fill.backwards(),
@@ -166,7 +166,7 @@ def moments_of(
 class _Filler:
     """Fills the idle moments, one method per moment."""
 
-    workload: Pricing
+    pricing: Pricing
     meshes: Meshes
     layers: Sequence[Held]
     embedding: Held
@@ -179,7 +179,7 @@ class _Filler:
         """
 
         def without_optimizer(unit: Held) -> Addend:
-            beside = quantising_bytes(self.workload, unit.owned, self.meshes)
+            beside = quantising_bytes(self.pricing, unit.owned, self.meshes)
             return Addend(optimizer=-unit.states.optimizer, beside=beside)
 
         return self._alike(START, without_optimizer, roots=False)
@@ -206,7 +206,7 @@ class _Filler:
 
     def embedding_backward(self) -> Moment:
         """Memory when all layers are gone and the embedding makes its gradient."""
-        made = embedding_temporaries(self.workload, self.meshes)
+        made = embedding_temporaries(self.pricing, self.meshes)
         first, last = made
         return Moment(
             BACKWARD_END,
@@ -223,8 +223,8 @@ class _Filler:
         """Memory of the step: all gradients, with what the implementation copies."""
 
         def stepping(unit: Held) -> Addend:
-            copies = step_copies(self.workload, unit.owned, self.meshes)
-            working = step_working(self.workload, unit.owned, self.meshes)
+            copies = step_copies(self.pricing, unit.owned, self.meshes)
+            working = step_working(self.pricing, unit.owned, self.meshes)
             return Addend(gradients=unit.late, transient=copies, beside=working)
 
         return self._alike(STEP, stepping, roots=False)
@@ -234,11 +234,11 @@ class _Filler:
 
         A buffer takes one unit at a time.
         """
-        zero, recipe = self.meshes.zero, self.workload.recipe
+        zero, recipe = self.meshes.zero, self.pricing.recipe
         through = ((zero == 1) | (zero == 2)) & (not recipe.gathers_in_place)
 
         def gathering(unit: Held) -> Addend:
-            return Addend(beside=through * unit_bytes(self.workload, unit.owned))
+            return Addend(beside=through * unit_bytes(self.pricing, unit.owned))
 
         return self._alike(GATHER, gathering, roots=False)
 
@@ -246,7 +246,7 @@ class _Filler:
         """Memory of a save: of shards as they are, or of units made whole first."""
 
         def saving(unit: Held) -> Addend:
-            held, beside = save_staging(self.workload, unit.owned, self.meshes)
+            held, beside = save_staging(self.pricing, unit.owned, self.meshes)
             return Addend(transient=held, beside=beside)
 
         return self._alike(SAVE, saving, roots=False)
@@ -255,7 +255,7 @@ class _Filler:
         """Memory while moments of the optimizer are loaded beside those it has."""
 
         def loading(unit: Held) -> Addend:
-            copies = load_copies(self.workload, unit.owned, self.meshes)
+            copies = load_copies(self.pricing, unit.owned, self.meshes)
             return Addend(optimizer=copies)
 
         return self._alike(RESUME, loading, roots=False)
@@ -266,7 +266,7 @@ class _Filler:
         """Moment of every unit by one rule; without roots ZeRO-3 keeps no end whole."""
         ends = [addend(self.embedding), addend(self.head)]
         if not roots:
-            gone = root_bytes(self.workload, self.meshes)
+            gone = root_bytes(self.pricing, self.meshes)
             ends = [
                 Addend(**_values(end) | {"weights": end.weights - root})
                 for end, root in zip(ends, gone, strict=True)
@@ -291,7 +291,7 @@ class _Filler:
                 row.append(cell.where(mask))
             cells.append(tuple(row))
         embedding = Addend(activations=self.embedding.saved[0]).where(mask)
-        made = self.head.late + tied_gradient(self.workload, self.meshes)
+        made = self.head.late + tied_gradient(self.pricing, self.meshes)
         head = Addend(gradients=made).where(mask)
         return Moment(name, tuple(cells), embedding, head)
 

@@ -33,18 +33,18 @@ SINGLE = 4
 """Bytes of an fp32 number. [B]"""
 
 
-def unit_bytes(workload: Pricing, owned: Owned) -> Floats:
+def unit_bytes(pricing: Pricing, owned: Owned) -> Floats:
     """Bytes of a unit's whole parameters as they are gathered: ``w_g n``.
 
     Args:
-        workload: The job.
+        pricing: The job.
         owned: Parameters of the unit on a rank.
 
     Returns:
         Memory. [B], shape (meshes,)
     """
     held = owned.dense + owned.expert + owned.frozen + owned.frozen_expert
-    return gather_width(workload, linears=owned.matrices) * held
+    return gather_width(pricing, linears=owned.matrices) * held
 
 
 def _updated(owned: Owned, meshes: Meshes) -> Floats:
@@ -54,7 +54,7 @@ def _updated(owned: Owned, meshes: Meshes) -> Floats:
     return dense + owned.expert / np.where(sharded, meshes.expert_shard, 1)
 
 
-def step_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def step_copies(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes that an optimizer step copies of all parameters at once: ``w n / S``.
 
     Adam over lists of tensors makes the roots of all second moments before it
@@ -65,7 +65,7 @@ def step_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     kernels and loops over tensors make none.
 
     Args:
-        workload: The job.
+        pricing: The job.
         owned: Parameters of the unit on a rank.
         meshes: Any meshes.
 
@@ -77,11 +77,11 @@ def step_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
         github:NVIDIA/TransformerEngine pytorch/optimizers/fused_adam.py,
         ``get_unscaled_state`` over all parameters of a group before the kernel.
     """
-    training, recipe = workload.training, workload.recipe
-    here = kept_share(workload, meshes)["moments"]
+    training, recipe = pricing.training, pricing.recipe
+    here = kept_share(pricing, meshes)["moments"]
     each: Floats = np.full(len(meshes), recipe.step_gradient_bytes)
     if training.optimizer in ADAM:
-        moments = stage_moments(workload, owned, meshes)
+        moments = stage_moments(pricing, owned, meshes)
         each = each + ROOTS.get(recipe.optimizer_kernel, 0) * moments / 2
         if recipe.optimizer_kernel == "fused-fp32":
             each = each + np.where(moments < ADAM_MOMENTS, ADAM_MOMENTS, 0.0)
@@ -89,7 +89,7 @@ def step_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     return each * stays * _updated(owned, meshes)
 
 
-def step_working(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def step_working(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes that an optimizer step makes of one tensor, the unit's largest.
 
     A loop of Adam: one number in the format of the moments. Adafactor: two fp32
@@ -97,7 +97,7 @@ def step_working(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     decomposition in fp32, ``4 (3 r q + r^2)``; APOLLO scales a copy, ``2 r q``.
 
     Args:
-        workload: The job.
+        pricing: The job.
         owned: Parameters of the unit on a rank.
         meshes: Any meshes.
 
@@ -111,9 +111,9 @@ def step_working(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
         github:jiaweizzhao/GaLore galore_torch/galore_projector.py: the gradient as
         fp32, ``torch.linalg.svd`` with its copy and both factors.
     """
-    training, recipe = workload.training, workload.recipe
+    training, recipe = pricing.training, pricing.recipe
     nothing = np.zeros(len(meshes))
-    away = workload.offload.optimizer >= 1
+    away = pricing.offload.optimizer >= 1
     if away or training.frozen or training.optimizer_in_backward:
         return nothing
     if training.optimizer == "muon" and owned.matrices:
@@ -121,7 +121,7 @@ def step_working(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
         return ELEMENT * (
             ORTHOGONAL_LONG * short * long + ORTHOGONAL_SHORT * short**2 + nothing
         )
-    if is_projected(workload, owned):
+    if is_projected(pricing, owned):
         return _projecting(training.optimizer, owned) + nothing
     shards = np.where(meshes.zero > 0, meshes.dp_shard, 1)
     tensor = owned.largest[0] * owned.largest[1] / shards
@@ -129,7 +129,7 @@ def step_working(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
         squares: Floats = SQUARES * SINGLE * tensor
         return squares
     if recipe.optimizer_kernel == "for-loop" and training.optimizer in ADAM:
-        one: Floats = stage_moments(workload, owned, meshes) / 2 * tensor
+        one: Floats = stage_moments(pricing, owned, meshes) / 2 * tensor
         return one
     return nothing
 
@@ -142,11 +142,11 @@ def _projecting(optimizer: str, owned: Owned) -> Floats | float:
     return SINGLE * (DECOMPOSED * short * long + short**2)
 
 
-def load_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def load_copies(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes of moments that a resume loads beside the optimizer's own moments.
 
     Args:
-        workload: The job.
+        pricing: The job.
         owned: Parameters of the unit on a rank.
         meshes: Any meshes.
 
@@ -156,18 +156,18 @@ def load_copies(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     References:
         Megatron-LM issues 1509 and 2339; Megatron-Bridge pull request 4936.
     """
-    here = kept_share(workload, meshes)["moments"]
-    each = workload.recipe.resume_copies * stage_moments(workload, owned, meshes)
+    here = kept_share(pricing, meshes)["moments"]
+    each = pricing.recipe.resume_copies * stage_moments(pricing, owned, meshes)
     return each * here * _updated(owned, meshes)
 
 
 def save_staging(
-    workload: Pricing, owned: Owned, meshes: Meshes
+    pricing: Pricing, owned: Owned, meshes: Meshes
 ) -> tuple[Floats, Floats]:
     """Bytes of ZeRO-3 shards that a checkpoint makes whole.
 
     Args:
-        workload: The job.
+        pricing: The job.
         owned: Parameters of the unit on a rank.
         meshes: Any meshes.
 
@@ -175,8 +175,8 @@ def save_staging(
         Bytes of all units at once, and of a unit at a time; both zero where every
         rank writes its shards. [B], shape (meshes,) each
     """
-    form = workload.recipe.checkpoint
-    whole = np.where(meshes.zero == 3, unit_bytes(workload, owned), 0.0)
+    form = pricing.recipe.checkpoint
+    whole = np.where(meshes.zero == 3, unit_bytes(pricing, owned), 0.0)
     nothing = np.zeros(len(meshes))
     if form == "model":
         return whole, nothing
@@ -200,7 +200,7 @@ def quantising_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats
     return HALF * owned.largest[0] * owned.largest[1] + nothing
 
 
-def tied_gradient(workload: Pricing, meshes: Meshes) -> Floats:
+def tied_gradient(pricing: Pricing, meshes: Meshes) -> Floats:
     """Bytes of a tied head's gradient, to which the embedding's is added.
 
     Returns:
@@ -209,12 +209,12 @@ def tied_gradient(workload: Pricing, meshes: Meshes) -> Floats:
     References:
         PyTorch autograd: gradients of one tensor are summed before they are kept.
     """
-    tied = workload.model.tied_embeddings and not workload.training.frozen
-    table = padded_vocab(workload, meshes) * workload.model.hidden / meshes.tp
+    tied = pricing.model.tied_embeddings and not pricing.training.frozen
+    table = padded_vocab(pricing, meshes) * pricing.model.hidden / meshes.tp
     return np.where(tied & (meshes.pp == 1), ELEMENT * table, 0.0)
 
 
-def embedding_temporaries(workload: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
+def embedding_temporaries(pricing: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
     """Bytes that the embedding's backward makes beside its gradient's own room.
 
     The 16-bit gradient, ``2 V h / t``, or 2 V h where the gradient of a table split
@@ -231,16 +231,16 @@ def embedding_temporaries(workload: Pricing, meshes: Meshes) -> tuple[Floats, Fl
         reduces a group's gradients as one; PyTorch's input buffer sums in place
         what nothing else holds, but no subclass of a tensor.
     """
-    training, recipe, model = workload.training, workload.recipe, workload.model
+    training, recipe, model = pricing.training, pricing.recipe, pricing.model
     nothing = np.zeros(len(meshes))
     if training.frozen:
         return nothing, nothing
-    table = padded_vocab(workload, meshes) * model.hidden
+    table = padded_vocab(pricing, meshes) * model.hidden
     part = table / meshes.tp
     made = ELEMENT * (table if recipe.whole_embedding_gradient else part)
     once = (meshes.zero == 0) & (meshes.micro_batches == 1)
     kept = recipe.gradients_freed & once & (not training.optimizer_in_backward)
-    tied = tied_gradient(workload, meshes)
+    tied = tied_gradient(pricing, meshes)
     sums = 1.0 + ((meshes.tp > 1) & recipe.whole_embedding_gradient)
     first = np.where(kept & (meshes.tp == 1), 0.0, made) + sums * tied
     root = (meshes.zero == 3) & recipe.head_stays_whole

@@ -112,16 +112,16 @@ class Fabric:
         return lost
 
 
-def fabric(workload: Pricing) -> Fabric:
+def fabric(pricing: Pricing) -> Fabric:
     """Collect the measured rates that the cluster of a job needs.
 
     Returns:
         Rates of the cluster's links and network.
     """
-    topology, profile = workload.topology, workload.profile
+    topology, profile = pricing.topology, pricing.profile
     exits = topology.cluster.nic.bandwidth if profile.single_nic else np.inf
     return cluster_fabric(
-        topology, workload.calibration, slowed=profile.network, exit_rate=exits
+        topology, pricing.calibration, slowed=profile.network, exit_rate=exits
     )
 
 

@@ -26,7 +26,7 @@ def copy_bandwidth(workload: Workload) -> float:
     return float(link.bandwidth * host(link.name).copy_efficiency)
 
 
-def host_update_time(workload: Pricing, updated: Floats) -> Floats:
+def host_update_time(pricing: Pricing, updated: Floats) -> Floats:
     """Optimizer step on the host: gradients down, Adam in host memory, weights up.
 
     ``o P ((w_grad + w_param) / B_host + 28 / B_memory)`` with o the share that
@@ -34,7 +34,7 @@ def host_update_time(workload: Pricing, updated: Floats) -> Floats:
     stay on the host go up as they are gathered, not here. Nothing overlaps.
 
     Args:
-        workload: The job, with what its layout offloads. [-]
+        pricing: The job, with what its layout offloads. [-]
         updated: Parameters of a rank's shard. [1], shape (meshes,)
 
     Returns:
@@ -44,16 +44,16 @@ def host_update_time(workload: Pricing, updated: Floats) -> Floats:
         Ren et al. 2021, arXiv 2101.06840 (ZeRO-Offload); Rajbhandari et al. 2021,
         arXiv 2104.07857 (ZeRO-Infinity).
     """
-    recipe = workload.recipe
-    share = workload.offload.optimizer
-    stays = workload.offload.parameters
+    recipe = pricing.recipe
+    share = pricing.offload.optimizer
+    stays = pricing.offload.parameters
     up = (1.0 - stays) * recipe.gather_bytes
-    wire = (recipe.gradient_bytes + up) / copy_bandwidth(workload)
-    link = workload.topology.cluster.host_link
+    wire = (recipe.gradient_bytes + up) / copy_bandwidth(pricing)
+    link = pricing.topology.cluster.host_link
     memory = HOST_TRAFFIC / host(link.name).memory_bandwidth
     drives = 0.0
-    if workload.offload.device == "nvme":
-        reads, writes = nvme_bandwidth(workload)
+    if pricing.offload.device == "nvme":
+        reads, writes = nvme_bandwidth(pricing)
         drives = ADAM_STATES * (1 / reads + 1 / writes)
     return share * updated * (wire + memory + drives)
 
@@ -86,11 +86,11 @@ def paging_time(workload: Workload, moments: Floats) -> Floats:
     return 2.0 * moments / copy_bandwidth(workload)
 
 
-def fetch_time(workload: Pricing, sharded: Floats) -> Floats:
+def fetch_time(pricing: Pricing, sharded: Floats) -> Floats:
     """Time to fetch a rank's shard of a unit from the host, in the format kept.
 
     Args:
-        workload: The job, with what its layout offloads. [-]
+        pricing: The job, with what its layout offloads. [-]
         sharded: Parameters of the unit in the rank's shard. [1], shape (meshes,)
 
     Returns:
@@ -100,21 +100,21 @@ def fetch_time(workload: Pricing, sharded: Floats) -> Floats:
         PyTorch FSDP2, _fsdp_param.py: a shard on the host is copied in its own
         format, and cast on the GPU.
     """
-    width = workload.recipe.states[3].sharded_weights
-    moved = workload.offload.parameters * width * sharded
-    rate = copy_bandwidth(workload)
-    if workload.offload.device == "nvme":
-        rate = min(rate, nvme_bandwidth(workload)[0])
+    width = pricing.recipe.states[3].sharded_weights
+    moved = pricing.offload.parameters * width * sharded
+    rate = copy_bandwidth(pricing)
+    if pricing.offload.device == "nvme":
+        rate = min(rate, nvme_bandwidth(pricing)[0])
     return moved / rate
 
 
-def exposed_copies(workload: Pricing, saved: Floats, beside: Floats) -> Floats:
+def exposed_copies(pricing: Pricing, saved: Floats, beside: Floats) -> Floats:
     """Exposed time of copying a layer's activations beside its own pass.
 
     ``max(0, o A / B_host - t)``: out during the forward, back in the backward.
 
     Args:
-        workload: The job, with what its layout offloads. [-]
+        pricing: The job, with what its layout offloads. [-]
         saved: Bytes that the layer keeps for its backward. [B], shape (meshes,)
         beside: Time of the pass. [s], shape (meshes,)
 
@@ -123,15 +123,15 @@ def exposed_copies(workload: Pricing, saved: Floats, beside: Floats) -> Floats:
 
     Leaves out contention for host memory between the GPUs of a node.
     """
-    copied = workload.offload.activations * saved / copy_bandwidth(workload)
+    copied = pricing.offload.activations * saved / copy_bandwidth(pricing)
     return np.maximum(copied - beside, 0.0)
 
 
-def kept_share(workload: Pricing, meshes: Meshes) -> dict[str, "Floats | float"]:
+def kept_share(pricing: Pricing, meshes: Meshes) -> dict[str, "Floats | float"]:
     """Share of each category of states that stays on the GPU.
 
     Args:
-        workload: The job, with what its layout offloads. [-]
+        pricing: The job, with what its layout offloads. [-]
         meshes: Any meshes. [-]
 
     Returns:
@@ -143,13 +143,13 @@ def kept_share(workload: Pricing, meshes: Meshes) -> dict[str, "Floats | float"]
         reduced; bitsandbytes, functional.py, get_paged: managed memory, of which the
         GPU holds what has room, here none but one tensor's at the step.
     """
-    offload = workload.offload
+    offload = pricing.offload
     gradients = offload.gradients
-    if workload.recipe.offload_takes_gradients:
+    if pricing.recipe.offload_takes_gradients:
         gradients = max(gradients, offload.optimizer)
     return {
         "weights": np.where(meshes.zero == 3, 1.0 - offload.parameters, 1.0),
         "gradients": np.where(meshes.zero >= 2, 1.0 - gradients, 1.0),
         "optimizer": 1.0 - offload.optimizer,
-        "moments": 0.0 if workload.training.paged else 1.0 - offload.optimizer,
+        "moments": 0.0 if pricing.training.paged else 1.0 - offload.optimizer,
     }

@@ -15,7 +15,7 @@ from planner.models.layers.parts import Gemm
 
 
 def adapter_times(
-    workload: Pricing,
+    pricing: Pricing,
     layer: LayerKind,
     gemm: Gemm,
     shape: tuple[Floats, Floats, Floats],
@@ -27,7 +27,7 @@ def adapter_times(
     weights the dequantisation of both passes; what magnitudes take.
 
     Args:
-        workload: The job. [-]
+        pricing: The job. [-]
         layer: Kind of layer. [-]
         gemm: The linear. [-]
         shape: Tokens of the linear, and its columns and inputs on a rank. [1],
@@ -40,22 +40,22 @@ def adapter_times(
     """
     rows, outputs, inputs = shape
     forward, backward = np.zeros(len(rows)), np.zeros(len(rows))
-    if is_quantised(workload, gemm):
-        moved = (element_bytes(workload) + HALF) * inputs * outputs
-        once = memory_time(workload, moved, 1)
+    if is_quantised(pricing, gemm):
+        moved = (element_bytes(pricing) + HALF) * inputs * outputs
+        once = memory_time(pricing, moved, 1)
         forward, backward = forward + once, backward + once
-    for columns in adapters_beside(workload, layer, gemm.name):
+    for columns in adapters_beside(pricing, layer, gemm.name):
         share = columns / gemm.outputs * outputs
-        ahead, behind = _pair_times(workload, rows, share, inputs)
+        ahead, behind = _pair_times(pricing, rows, share, inputs)
         forward, backward = forward + ahead, backward + behind
-        if workload.training.lora.dora:
-            ahead, behind = magnitude_times(workload, gemm, (rows, share, inputs))
+        if pricing.training.lora.dora:
+            ahead, behind = magnitude_times(pricing, gemm, (rows, share, inputs))
             forward, backward = forward + ahead, backward + behind
     return forward, backward
 
 
 def adapter_weight_times(
-    workload: Pricing,
+    pricing: Pricing,
     layer: LayerKind,
     gemm: Gemm,
     shape: tuple[Floats, Floats, Floats],
@@ -63,7 +63,7 @@ def adapter_weight_times(
     """Weight gradients of the adapters beside one frozen linear.
 
     Args:
-        workload: The job. [-]
+        pricing: The job. [-]
         layer: Kind of layer. [-]
         gemm: The linear. [-]
         shape: Tokens, columns and inputs, as for :func:`adapter_times`. [1],
@@ -74,9 +74,9 @@ def adapter_weight_times(
     """
     rows, outputs, inputs = shape
     time = np.zeros(len(rows))
-    for columns in adapters_beside(workload, layer, gemm.name):
+    for columns in adapters_beside(pricing, layer, gemm.name):
         share = columns / gemm.outputs * outputs
-        time = time + _pair_weight_time(workload, rows, share, inputs)
+        time = time + _pair_weight_time(pricing, rows, share, inputs)
     return time
 
 
@@ -100,34 +100,34 @@ def adapter_width(
 
 
 def _pair_weight_time(
-    workload: Pricing, rows: Floats, outputs: Floats, inputs: Floats
+    pricing: Pricing, rows: Floats, outputs: Floats, inputs: Floats
 ) -> Floats:
     """Weight gradients of one adapter's two factors. [s], shape (meshes,)."""
-    rate = gemm_rate(workload, narrow=False)
-    inner = np.full(len(rows), float(workload.training.lora.rank))
+    rate = gemm_rate(pricing, narrow=False)
+    inner = np.full(len(rows), float(pricing.training.lora.rank))
     outer = gemm_time(rate, inner, outputs, rows, wgrad=True)
     return outer + gemm_time(rate, inputs, inner, rows, wgrad=True)
 
 
 def _pair_times(
-    workload: Pricing, rows: Floats, outputs: Floats, inputs: Floats
+    pricing: Pricing, rows: Floats, outputs: Floats, inputs: Floats
 ) -> tuple[Floats, Floats]:
     """Forward and backward of one adapter's two factors. [s], shape (meshes,)."""
-    rate = gemm_rate(workload, narrow=False)
-    inner = np.full(len(rows), float(workload.training.lora.rank))
+    rate = gemm_rate(pricing, narrow=False)
+    inner = np.full(len(rows), float(pricing.training.lora.rank))
     forward = (
         gemm_time(rate, rows, inner, inputs)
         + gemm_time(rate, rows, outputs, inner)
-        + memory_time(workload, 3.0 * ELEMENT * rows * outputs, 1)
+        + memory_time(pricing, 3.0 * ELEMENT * rows * outputs, 1)
     )
     backward = (
         gemm_time(rate, rows, inner, outputs)
         + gemm_time(rate, rows, inputs, inner)
-        + _pair_weight_time(workload, rows, outputs, inputs)
-        + memory_time(workload, 3.0 * ELEMENT * rows * inputs, 1)
+        + _pair_weight_time(pricing, rows, outputs, inputs)
+        + memory_time(pricing, 3.0 * ELEMENT * rows * inputs, 1)
     )
-    copied = copy_bytes(workload)
+    copied = copy_bytes(pricing)
     if copied:
-        moved = memory_time(workload, (ELEMENT + copied) * rows * inputs, 1)
+        moved = memory_time(pricing, (ELEMENT + copied) * rows * inputs, 1)
         forward, backward = forward + moved, backward + moved
     return forward, backward

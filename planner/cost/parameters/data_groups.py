@@ -19,7 +19,7 @@ from planner.cost.pricing import Pricing
 class DataGroups:
     """The groups and rates of gradient and parameter collectives."""
 
-    workload: Pricing
+    pricing: Pricing
     meshes: Meshes
     links: Fabric
     shard: Groups
@@ -30,20 +30,20 @@ class DataGroups:
     """True where times are wanted; else times are zero, and memory is as it is."""
 
     @classmethod
-    def of(cls, workload: Pricing, meshes: Meshes, links: Fabric) -> "DataGroups":
+    def of(cls, pricing: Pricing, meshes: Meshes, links: Fabric) -> "DataGroups":
         """Look up the data-parallel groups once.
 
         Args:
-            workload: The job.
+            pricing: The job.
             meshes: Any meshes.
             links: Measured rates.
 
         Returns:
             Groups and rates.
         """
-        topology = workload.topology
+        topology = pricing.topology
         return cls(
-            workload,
+            pricing,
             meshes,
             links,
             axes.shard_groups(topology, meshes),
@@ -117,14 +117,14 @@ def regather_time(data: DataGroups, owned: Owned, first: Floats) -> Floats:
 
 def _gathered(data: DataGroups, owned: Owned, dense: Floats, expert: Floats) -> Floats:
     """Time to gather some parameters of a unit, fetched from the host if need be."""
-    workload, meshes = data.workload, data.meshes
-    width = gather_width(workload, linears=owned.matrices)
+    pricing, meshes = data.pricing, data.meshes
+    width = gather_width(pricing, linears=owned.matrices)
     time = _bucketed(data, dense, width, data.shard)
     time = time + _bucketed(data, expert, width, data.expert)
-    if not workload.offload.parameters:
+    if not pricing.offload.parameters:
         return time
     shards = dense / meshes.dp_shard + expert / meshes.expert_shard
-    return time + np.where(meshes.zero == 3, fetch_time(workload, shards), 0.0)
+    return time + np.where(meshes.zero == 3, fetch_time(pricing, shards), 0.0)
 
 
 def scatter_time(data: DataGroups, owned: Owned) -> Floats:
@@ -140,7 +140,7 @@ def scatter_time(data: DataGroups, owned: Owned) -> Floats:
     Returns:
         Time. [s], shape (meshes,)
     """
-    width = data.workload.recipe.gradient_bytes
+    width = data.pricing.recipe.gradient_bytes
     whole = data.meshes.zero == 0
     dense = np.where(
         whole,
@@ -160,7 +160,7 @@ def scatter_time(data: DataGroups, owned: Owned) -> Floats:
 
 def _turns(data: DataGroups, owned: Owned) -> Floats:
     """Time that the owners of whole tensors add by taking turns. [s]."""
-    times = owner_turns(data.workload, data.links, data.shard, owned.tensors)
+    times = owner_turns(data.pricing, data.links, data.shard, owned.tensors)
     return np.where((data.meshes.zero == 1) | (data.meshes.zero == 2), times, 0.0)
 
 
@@ -179,7 +179,7 @@ def _bucketed(
     """
     if not parameters.any():
         return np.zeros(len(parameters))
-    profile = data.workload.profile
+    profile = data.pricing.profile
     apart = np.where(data.meshes.zero == 3, profile.collectives_per_unit, 1)
     bucket = parameters / apart
     if profile.bucket_parameters is not None:

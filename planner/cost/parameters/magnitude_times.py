@@ -20,7 +20,7 @@ NORM_KERNELS, AHEAD_KERNELS, BEHIND_KERNELS = 6, 3, 9
 
 
 def magnitude_times(
-    workload: Pricing, gemm: Gemm, shape: tuple[Floats, Floats, Floats]
+    pricing: Pricing, gemm: Gemm, shape: tuple[Floats, Floats, Floats]
 ) -> tuple[Floats, Floats]:
     """Time of the magnitudes of one adapter (DoRA), as PEFT runs them.
 
@@ -30,7 +30,7 @@ def magnitude_times(
     product once more, forward and backward.
 
     Args:
-        workload: The job. [-]
+        pricing: The job. [-]
         gemm: The frozen linear. [-]
         shape: Tokens, and the adapter's columns and inputs on a rank. [1],
             shape (meshes,) each
@@ -42,35 +42,33 @@ def magnitude_times(
         peft 0.21.2 tuners/lora/dora.py, DoraLinearLayer.forward and get_weight_norm.
     """
     rows, outputs, inputs = shape
-    moved, wide = rows * outputs, adapter_width(workload)
-    forward = _norm_time(workload, gemm, outputs, inputs)
-    forward = forward + _streamed(workload, AHEAD_PASSES * wide * moved, AHEAD_KERNELS)
-    backward = _streamed(workload, BEHIND_PASSES * wide * moved, BEHIND_KERNELS)
-    if workload.training.lora.dropout:
-        rate = gemm_rate(workload, narrow=False)
+    moved, wide = rows * outputs, adapter_width(pricing)
+    forward = _norm_time(pricing, gemm, outputs, inputs)
+    forward = forward + _streamed(pricing, AHEAD_PASSES * wide * moved, AHEAD_KERNELS)
+    backward = _streamed(pricing, BEHIND_PASSES * wide * moved, BEHIND_KERNELS)
+    if pricing.training.lora.dropout:
+        rate = gemm_rate(pricing, narrow=False)
         forward = forward + gemm_time(rate, rows, outputs, inputs)
         backward = backward + gemm_time(rate, rows, inputs, outputs)
     return forward, backward
 
 
-def _norm_time(
-    workload: Pricing, gemm: Gemm, outputs: Floats, inputs: Floats
-) -> Floats:
+def _norm_time(pricing: Pricing, gemm: Gemm, outputs: Floats, inputs: Floats) -> Floats:
     """Time of the product in full and of the norms. [s], shape (meshes,)."""
-    rate, wide = gemm_rate(workload, narrow=False), adapter_width(workload)
-    inner = 0.0 * inputs + workload.training.lora.rank
+    rate, wide = gemm_rate(pricing, narrow=False), adapter_width(pricing)
+    inner = 0.0 * inputs + pricing.training.lora.rank
     size = outputs * inputs
     moved = wide * (WEIGHT_PASSES * size + inputs * inputs)
     if wide == SINGLE:
         moved = moved + (HALF + SINGLE) * size
     made = gemm_time(rate, inputs, inner, inputs)
     made = made + gemm_time(rate, inputs, outputs, inner)
-    if is_quantised(workload, gemm):
-        unpacked = (element_bytes(workload) + HALF) * size
-        made = made + memory_time(workload, unpacked, 1)
-    return made + _streamed(workload, moved, NORM_KERNELS)
+    if is_quantised(pricing, gemm):
+        unpacked = (element_bytes(pricing) + HALF) * size
+        made = made + memory_time(pricing, unpacked, 1)
+    return made + _streamed(pricing, moved, NORM_KERNELS)
 
 
-def _streamed(workload: Pricing, moved: Floats, kernels: int) -> Floats:
+def _streamed(pricing: Pricing, moved: Floats, kernels: int) -> Floats:
     """Time of kernels of one operation each, whose bytes are all counted. [s]."""
-    return moved / stream_rate(workload) + kernels * operator_latency(workload)
+    return moved / stream_rate(pricing) + kernels * operator_latency(pricing)

@@ -31,7 +31,7 @@ ADAM_MOMENTS = 8.0
 """Bytes of Adam's moments in fp32. [B]"""
 
 
-def moment_bytes(workload: Pricing, owned: Owned) -> float:
+def moment_bytes(pricing: Pricing, owned: Owned) -> float:
     """Bytes of optimizer moments per parameter, master weights apart.
 
     Moments times their width: 8 for Adam and LAMB, 4 for Lion and momentum, 0 for
@@ -39,7 +39,7 @@ def moment_bytes(workload: Pricing, owned: Owned) -> float:
     moment for matrices and Adam's two for embedding, head and norms.
 
     Args:
-        workload: The job.
+        pricing: The job.
         owned: Parameters of the unit on a rank.
 
     Returns:
@@ -52,17 +52,17 @@ def moment_bytes(workload: Pricing, owned: Owned) -> float:
     Leaves out that 8-bit optimizers keep tensors below 4,096 elements in 32 bits.
     Leaves out that Muon leaves a layer's norms to Adam.
     """
-    training = workload.training
+    training = pricing.training
     count = MOMENTS[training.optimizer]
     if training.optimizer == "muon" and not owned.matrices:
         count = MOMENTS["adamw"]
     if training.optimizer.endswith("-8bit"):
         return count * block_format("moments", "8-bit").bytes_each()
-    bits = training.state_bits or workload.recipe.state_bits
+    bits = training.state_bits or pricing.recipe.state_bits
     return count * bits / 8
 
 
-def rank_moments(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def rank_moments(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes of a unit's optimizer moments on a rank, wherever they lie.
 
     ``P m / S``; for Adafactor 4 B for every row and column of a matrix and every
@@ -70,7 +70,7 @@ def rank_moments(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     are not divided; tables are left to Adam.
 
     Args:
-        workload: The job.
+        pricing: The job.
         owned: Parameters of the unit on a rank.
         meshes: Any meshes.
 
@@ -84,62 +84,62 @@ def rank_moments(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """
     shards = np.where(meshes.zero > 0, meshes.dp_shard, 1)
     expert_shards = np.where(meshes.zero > 0, meshes.expert_shard, 1)
-    if workload.training.optimizer == "adafactor":
+    if pricing.training.optimizer == "adafactor":
         sums = owned.factored / shards + owned.factored_expert / expert_shards
         return np.zeros(len(meshes)) + FACTORED * sums
-    each = stage_moments(workload, owned, meshes)
-    if is_projected(workload, owned):
+    each = stage_moments(pricing, owned, meshes)
+    if is_projected(pricing, owned):
         return each / 2 * (owned.projected[0] + owned.projected[1])
     return each * (owned.dense / shards + owned.expert / expert_shards)
 
 
-def is_projected(workload: Pricing, owned: Owned) -> bool:
+def is_projected(pricing: Pricing, owned: Owned) -> bool:
     """Tell if the moments of a unit are those of projected gradients.
 
     Args:
-        workload: The job. [-]
+        pricing: The job. [-]
         owned: Parameters of the unit on a rank. [-]
 
     Returns:
         True for layers under a low-rank Adam. [-]
     """
-    return owned.matrices and workload.training.optimizer in PROJECTED
+    return owned.matrices and pricing.training.optimizer in PROJECTED
 
 
-def stage_moments(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def stage_moments(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes of optimizer moments per parameter in the format of a mesh's ZeRO stage.
 
     Args:
-        workload: The job.
+        pricing: The job.
         owned: Parameters of the unit on a rank.
         meshes: Any meshes.
 
     Returns:
         Memory. [B], shape (meshes,)
     """
-    return moment_bytes(workload, owned) * _stage_width(workload, meshes)
+    return moment_bytes(pricing, owned) * _stage_width(pricing, meshes)
 
 
-def _stage_width(workload: Pricing, meshes: Meshes) -> Floats:
+def _stage_width(pricing: Pricing, meshes: Meshes) -> Floats:
     """Width of the moments at a ZeRO stage over the recipe's, 1 if the job sets it."""
-    recipe, training = workload.recipe, workload.training
-    values = np.ones(max(workload.states) + 1)
+    recipe, training = pricing.recipe, pricing.training
+    values = np.ones(max(pricing.states) + 1)
     if training.state_bits is None and not training.optimizer.endswith("-8bit"):
         fp32 = training.frozen and training.lora.precision == "fp32"
-        for stage, entry in workload.states.items():
+        for stage, entry in pricing.states.items():
             bits = 32 if fp32 else entry.state_bits or recipe.state_bits
             values[stage] = bits / recipe.state_bits
     return values[meshes.zero]
 
 
-def shard_traffic(workload: Pricing, owned: Owned, updated: Floats) -> Floats:
+def shard_traffic(pricing: Pricing, owned: Owned, updated: Floats) -> Floats:
     """HBM bytes that the update of a rank's shard moves.
 
     ``(26 + 2 m) P`` with m the bytes of a parameter's moments, read and written;
     for Adam's 8 that is 42 P.
 
     Args:
-        workload: The job.
+        pricing: The job.
         owned: Parameters of the unit on a rank.
         updated: Parameters of the shard. [1], shape (meshes,)
 
@@ -149,4 +149,4 @@ def shard_traffic(workload: Pricing, owned: Owned, updated: Floats) -> Floats:
     References:
         SimuMax's count of Adam's reads and writes.
     """
-    return (UPDATE_TRAFFIC + 2 * moment_bytes(workload, owned)) * updated
+    return (UPDATE_TRAFFIC + 2 * moment_bytes(pricing, owned)) * updated

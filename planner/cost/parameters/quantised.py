@@ -14,13 +14,13 @@ HALF = 2
 """Bytes of a 16-bit number. [B]"""
 
 
-def gather_width(workload: Pricing, *, linears: bool) -> float:
+def gather_width(pricing: Pricing, *, linears: bool) -> float:
     """Bytes in which a number of a unit's parameters is gathered.
 
     Only the weights of linears are narrower than 16 bits: tables stay wide.
 
     Args:
-        workload: The job. [-]
+        pricing: The job. [-]
         linears: True where the unit is a layer, whose weights are linears'. [-]
 
     Returns:
@@ -28,7 +28,7 @@ def gather_width(workload: Pricing, *, linears: bool) -> float:
 
     Leaves out that norms and routers of a layer stay wide too.
     """
-    width = workload.recipe.gather_bytes
+    width = pricing.recipe.gather_bytes
     return width if linears else max(width, HALF)
 
 

@@ -151,7 +151,7 @@ def _unlayered(
     return Owned(held, none, matrices=False, factored=sums + vectors, largest=sides)
 
 
-def padded_vocab(workload: Pricing, meshes: Meshes) -> Floats:
+def padded_vocab(pricing: Pricing, meshes: Meshes) -> Floats:
     """Rows of the embedding: V rounded up to the framework's multiple times tp.
 
     Returns:
@@ -160,15 +160,15 @@ def padded_vocab(workload: Pricing, meshes: Meshes) -> Floats:
     References:
         Megatron-LM ``--make-vocab-size-divisible-by`` 128.
     """
-    multiple = workload.recipe.vocab_multiple * meshes.tp
-    vocab = workload.model.vocab
-    if workload.recipe.vocab_multiple == 1:
+    multiple = pricing.recipe.vocab_multiple * meshes.tp
+    vocab = pricing.model.vocab
+    if pricing.recipe.vocab_multiple == 1:
         return np.full(len(meshes), float(vocab))
     padded: Floats = np.ceil(vocab / multiple) * multiple
     return padded
 
 
-def embedding_owned(workload: Pricing, meshes: Meshes) -> Owned:
+def embedding_owned(pricing: Pricing, meshes: Meshes) -> Owned:
     """Parameters of the embedding on a rank: ``V h / t``, positions, layers' inputs.
 
     The table of the layers' own embeddings is split like the vocabulary; what stands
@@ -177,15 +177,15 @@ def embedding_owned(workload: Pricing, meshes: Meshes) -> Owned:
     Returns:
         Parameters. [1], shape (meshes,)
     """
-    model = workload.model
-    table = padded_vocab(workload, meshes) * model.hidden / meshes.tp
+    model = pricing.model
+    table = padded_vocab(pricing, meshes) * model.hidden / meshes.tp
     table = table + model.input_table / meshes.tp
     beside = model.position_parameters + model.outer_weights + model.outer_vectors
-    trains = workload.training.trains_embedding
-    return _unlayered(workload, table + beside, 0.0, trains=trains)
+    trains = pricing.training.trains_embedding
+    return _unlayered(pricing, table + beside, 0.0, trains=trains)
 
 
-def head_owned(workload: Pricing, meshes: Meshes) -> Owned:
+def head_owned(pricing: Pricing, meshes: Meshes) -> Owned:
     """Parameters of final norm, head and MTP modules on a rank.
 
     A tied head costs a second copy of the table where it lies on another stage.
@@ -193,12 +193,12 @@ def head_owned(workload: Pricing, meshes: Meshes) -> Owned:
     Returns:
         Parameters. [1], shape (meshes,)
     """
-    model = workload.model
+    model = pricing.model
     copies = np.where((meshes.pp > 1) | (not model.tied_embeddings), 1.0, 0.0)
-    table = copies * padded_vocab(workload, meshes) * model.hidden / meshes.tp
-    vectors, trains = model.final_norm_parameters, workload.training.trains_head
-    head = _unlayered(workload, table, vectors, trains=trains)
-    return _with_modules(workload, head, meshes) if model.mtp_layers else head
+    table = copies * padded_vocab(pricing, meshes) * model.hidden / meshes.tp
+    vectors, trains = model.final_norm_parameters, pricing.training.trains_head
+    head = _unlayered(pricing, table, vectors, trains=trains)
+    return _with_modules(pricing, head, meshes) if model.mtp_layers else head
 
 
 def _with_modules(workload: Workload, head: Owned, meshes: Meshes) -> Owned:

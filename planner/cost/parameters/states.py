@@ -48,14 +48,14 @@ class States:
         return self.weights + self.gradients + self.optimizer
 
 
-def state_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> States:
+def state_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> States:
     """Bytes of weights, gradients and optimizer states of one unit.
 
     ``P (whole + divided / S)`` with S the shard group of the class: D_c for
     dense parameters, the copies of an expert for expert ones.
 
     Args:
-        workload: The job.
+        pricing: The job.
         owned: Parameters of the unit on a rank.
         meshes: Any meshes.
 
@@ -65,22 +65,22 @@ def state_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> States:
     References:
         Rajbhandari et al., arXiv:1910.02054; Megatron-LM dist_optimizer.md.
     """
-    parts, shares = [], kept_share(workload, meshes)
+    parts, shares = [], kept_share(pricing, meshes)
     for name in ("weights", "gradients", "optimizer"):
         whole, divided = (
-            _by_stage(workload, meshes, prefix + name) for prefix in ("", "sharded_")
+            _by_stage(pricing, meshes, prefix + name) for prefix in ("", "sharded_")
         )
         if name == "gradients":
-            lasting = ~appears_late(workload, meshes)
+            lasting = ~appears_late(pricing, meshes)
             whole, divided = lasting * whole, lasting * divided
-            whole = whole + _replica_buckets(workload, meshes)
+            whole = whole + _replica_buckets(pricing, meshes)
         parts.append(shares[name] * _spread(owned, meshes, whole, divided))
     weights, gradients, optimizer = parts
-    held = shares["weights"] * held_bytes(workload, owned, meshes)
+    held = shares["weights"] * held_bytes(pricing, owned, meshes)
     held = held + _whole_scales(owned, meshes, shares["weights"])
-    moments = shares["moments"] * rank_moments(workload, owned, meshes)
-    held = held + reference_bytes(workload, owned, meshes)
-    held = held + _copy_bytes(workload, owned, meshes, shares["weights"])
+    moments = shares["moments"] * rank_moments(pricing, owned, meshes)
+    held = held + reference_bytes(pricing, owned, meshes)
+    held = held + _copy_bytes(pricing, owned, meshes, shares["weights"])
     return States(weights + held, gradients, optimizer + moments)
 
 
@@ -91,7 +91,7 @@ def _spread(owned: Owned, meshes: Meshes, whole: Floats, divided: Floats) -> Flo
 
 
 def _copy_bytes(
-    workload: Pricing, owned: Owned, meshes: Meshes, here: Floats | float
+    pricing: Pricing, owned: Owned, meshes: Meshes, here: Floats | float
 ) -> Floats:
     """Bytes of a second copy of the weights, and a reference's: ``w P / h``.
 
@@ -99,21 +99,21 @@ def _copy_bytes(
     the shards are kept, frozen weights too, beside the shards that are offloaded.
     """
     near = replace(meshes, dp_shard=meshes.hpz)
-    divided = _by_stage(workload, meshes, "sharded_weights")
+    divided = _by_stage(pricing, meshes, "sharded_weights")
     own = _spread(owned, near, np.zeros(len(meshes)), divided)
-    own = here * (own + held_bytes(workload, owned, near))
-    copied = own + reference_bytes(workload, owned, near)
+    own = here * (own + held_bytes(pricing, owned, near))
+    copied = own + reference_bytes(pricing, owned, near)
     return np.where(meshes.hpz > 1, copied, 0.0)
 
 
-def reference_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def reference_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Weights of a frozen copy of a unit, the reference of preference training.
 
     ``2 P``, over the shard group under ZeRO-3: prepare_fsdp and prepare_deepspeed of
     TRL shard it as the policy; else every rank holds it whole.
 
     Args:
-        workload: The job.
+        pricing: The job.
         owned: Parameters of the unit on a rank.
         meshes: Any meshes.
 
@@ -123,7 +123,7 @@ def reference_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     References:
         trl 1.16.0 trainer/dpo_trainer.py, ref_model.
     """
-    if workload.training.reference != "copy":
+    if pricing.training.reference != "copy":
         return np.zeros(len(meshes))
     dense, expert = (
         _divisor(meshes, shards) for shards in (meshes.dp_shard, meshes.expert_shard)
@@ -132,7 +132,7 @@ def reference_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     return HALF * (whole + (owned.expert + owned.frozen_expert) / expert)
 
 
-def appears_late(workload: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:
+def appears_late(pricing: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:
     """Tell where gradients are not there yet when the activations are.
 
     Gradients freed after every step are made one by one in the only backward of the
@@ -144,71 +144,71 @@ def appears_late(workload: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:
     Returns:
         True where gradients are no part of the states. [-], shape (meshes,)
     """
-    recipe = workload.recipe
+    recipe = pricing.recipe
     freed = recipe.gradients_freed & ((meshes.zero == 0) | recipe.shards_freed)
     late = freed & (meshes.micro_batches == 1)
-    return np.asarray(late | workload.training.optimizer_in_backward)
+    return np.asarray(late | pricing.training.optimizer_in_backward)
 
 
-def late_gradients(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def late_gradients(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Gradients of a unit that take the place of its activations.
 
     Args:
-        workload: The job.
+        pricing: The job.
         owned: Parameters of the unit on a rank.
         meshes: Any meshes.
 
     Returns:
         Memory, zero where gradients are part of the states. [B], shape (meshes,)
     """
-    whole = _by_stage(workload, meshes, "gradients")
-    divided = _by_stage(workload, meshes, "sharded_gradients")
-    late = appears_late(workload, meshes)
-    kept = late & (not workload.training.optimizer_in_backward)
+    whole = _by_stage(pricing, meshes, "gradients")
+    divided = _by_stage(pricing, meshes, "sharded_gradients")
+    late = appears_late(pricing, meshes)
+    kept = late & (not pricing.training.optimizer_in_backward)
     return np.where(kept, _spread(owned, meshes, whole, divided), 0.0)
 
 
-def _replica_buckets(workload: Pricing, meshes: Meshes) -> Floats:
+def _replica_buckets(pricing: Pricing, meshes: Meshes) -> Floats:
     """Buckets beside the gradients, in which replicas reduce them. [B]."""
-    return _by_stage(workload, meshes, "replica_buckets") * (meshes.dp > 1)
+    return _by_stage(pricing, meshes, "replica_buckets") * (meshes.dp > 1)
 
 
-def waiting_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def waiting_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes of a unit's whole gradients that wait for their reduce-scatter.
 
     ``w P``, at the ZeRO stages where the framework lets them wait; under ZeRO-3 only
     while there is another micro-batch to wait for.
 
     Args:
-        workload: The job.
+        pricing: The job.
         owned: Parameters of the unit on a rank.
         meshes: Any meshes.
 
     Returns:
         Memory. [B], shape (meshes,)
     """
-    recipe = workload.recipe
+    recipe = pricing.recipe
     waits = np.isin(meshes.zero, recipe.accumulates_at) & recipe.accumulates_unsharded
     waits &= (meshes.zero < 3) | (meshes.micro_batches > 1)
     whole = recipe.accumulator_bytes * (owned.dense + owned.expert)
     return np.where(waits, whole, 0.0)
 
 
-def unsaved_bytes(workload: Pricing, meshes: Meshes) -> States:
+def unsaved_bytes(pricing: Pricing, meshes: Meshes) -> States:
     """Bytes of a parameter that no checkpoint holds: copies and gradients.
 
     Returns:
         Bytes by category. [B], shape (meshes,)
     """
     names = ("computing", "gradients", "sharded_gradients", "step_gradients")
-    copies, whole, shards, step = (_by_stage(workload, meshes, n) for n in names)
+    copies, whole, shards, step = (_by_stage(pricing, meshes, n) for n in names)
     return States(copies, whole + shards, step)
 
 
-def _by_stage(workload: Pricing, meshes: Meshes, name: str) -> Floats:
+def _by_stage(pricing: Pricing, meshes: Meshes, name: str) -> Floats:
     """Bytes per parameter of one entry of the recipe, by each mesh's ZeRO stage."""
-    states = workload.states
-    if workload.training.frozen and workload.training.lora.precision == "fp32":
+    states = pricing.states
+    if pricing.training.frozen and pricing.training.lora.precision == "fp32":
         states = states | FP32_ADAPTERS
     values = np.zeros(max(states) + 1)
     for stage, entry in states.items():
@@ -216,7 +216,7 @@ def _by_stage(workload: Pricing, meshes: Meshes, name: str) -> Floats:
     return values[meshes.zero]
 
 
-def held_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def held_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Bytes of frozen weights, and of weights kept in a quantised form.
 
     Frozen: 2 B beside adapters, less in linears that are quantised; as the framework
@@ -225,7 +225,7 @@ def held_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     tensor cores read one layout only; 2 B go where no 16-bit copy stays.
 
     Args:
-        workload: The job.
+        pricing: The job.
         owned: Parameters of the unit on a rank.
         meshes: Any meshes.
 
@@ -240,12 +240,12 @@ def held_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
         _divisor(meshes, shards) for shards in (meshes.dp_shard, meshes.expert_shard)
     )
     saved = owned.saved / dense + owned.saved_expert / expert
-    frozen = _frozen_bytes(workload, owned, meshes) - saved
-    if not keeps_quantised(workload):
+    frozen = _frozen_bytes(pricing, owned, meshes) - saved
+    if not keeps_quantised(pricing):
         return np.zeros(len(meshes)) + frozen
-    copies = np.full(len(meshes), float(weight_copies(workload)))
-    if workload.recipe.fp8_primary:
-        copies -= HALF * (workload.training.frozen | (meshes.zero > 0))
+    copies = np.full(len(meshes), float(weight_copies(pricing)))
+    if pricing.recipe.fp8_primary:
+        copies -= HALF * (pricing.training.frozen | (meshes.zero > 0))
     return frozen + copies * owned.quantised / dense
 
 
@@ -260,14 +260,14 @@ def _whole_scales(owned: Owned, meshes: Meshes, here: Floats | float) -> Floats:
     return np.where(meshes.zero == 3, owned.scales * (1.0 - counted), 0.0)
 
 
-def _frozen_bytes(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def _frozen_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Frozen weights: 2 B beside adapters, else as the framework keeps weights."""
     whole, divided = np.full(len(meshes), float(HALF)), np.zeros(len(meshes))
-    if workload.training.frozen:
+    if pricing.training.frozen:
         whole, divided = np.where(meshes.zero == 3, [divided, whole], [whole, divided])
     else:
-        whole = _by_stage(workload, meshes, "weights")
-        divided = _by_stage(workload, meshes, "sharded_weights")
+        whole = _by_stage(pricing, meshes, "weights")
+        divided = _by_stage(pricing, meshes, "sharded_weights")
     return owned.frozen * (whole + divided / meshes.dp_shard) + owned.frozen_expert * (
         whole + divided / meshes.expert_shard
     )
@@ -278,7 +278,7 @@ def _divisor(meshes: Meshes, shards: Ints) -> Ints:
     return np.where(meshes.zero == 3, shards, 1)
 
 
-def optimizer_time(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def optimizer_time(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Time of one unit's optimizer step.
 
     ``(42 P / S + 12 P [whole gradients]) / (eta W)`` for Adam; what the host keeps
@@ -286,7 +286,7 @@ def optimizer_time(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     iterations at the GEMM rate.
 
     Args:
-        workload: The job.
+        pricing: The job.
         owned: Parameters of the unit on a rank.
         meshes: Any meshes.
 
@@ -300,13 +300,13 @@ def optimizer_time(workload: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     expert_shards = np.where(meshes.zero > 0, meshes.expert_shard, 1)
     updated = owned.dense / shards + owned.expert / expert_shards
     whole = np.where(meshes.zero < 2, owned.dense + owned.expert, 0.0)
-    here = 1.0 - workload.offload.optimizer
-    moved = here * shard_traffic(workload, owned, updated) + LOCAL_TRAFFIC * whole
-    time = moved / stream_rate(workload)
-    if workload.offload.optimizer:
-        time = time + host_update_time(workload, updated)
-    if workload.training.paged:
-        time = time + paging_time(workload, rank_moments(workload, owned, meshes))
-    if workload.training.optimizer == "muon" and not workload.training.frozen:
-        time = time + owned.orthogonal / shards / gemm_rate(workload).flops
+    here = 1.0 - pricing.offload.optimizer
+    moved = here * shard_traffic(pricing, owned, updated) + LOCAL_TRAFFIC * whole
+    time = moved / stream_rate(pricing)
+    if pricing.offload.optimizer:
+        time = time + host_update_time(pricing, updated)
+    if pricing.training.paged:
+        time = time + paging_time(pricing, rank_moments(pricing, owned, meshes))
+    if pricing.training.optimizer == "muon" and not pricing.training.frozen:
+        time = time + owned.orthogonal / shards / gemm_rate(pricing).flops
     return time

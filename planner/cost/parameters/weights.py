@@ -60,16 +60,16 @@ def newton_schulz_flops(layer: LayerKind, meshes: Meshes) -> Floats:
     return total
 
 
-def keeps_quantised(workload: Pricing) -> bool:
+def keeps_quantised(pricing: Pricing) -> bool:
     """Tell if linears keep quantised weights and inputs for their backward.
 
     Returns:
         False in 16-bit formats, and where the stack quantises again. [-]
     """
-    return workload.recipe.keeps_fp8 and workload.training.precision in NARROW
+    return pricing.recipe.keeps_fp8 and pricing.training.precision in NARROW
 
 
-def weight_copies(workload: Pricing) -> float:
+def weight_copies(pricing: Pricing) -> float:
     """Bytes of the quantised forms of one weight.
 
     Block scales run along one direction, so both directions are kept. fp8 with one
@@ -82,8 +82,8 @@ def weight_copies(workload: Pricing) -> float:
     References:
         Megatron-Core's ``disable_parameter_transpose_cache``.
     """
-    precision = workload.training.precision
-    stored = workload.training.frozen and workload.recipe.fp8_primary
-    cached = workload.gpu.arch in ONE_LAYOUT and not stored
+    precision = pricing.training.precision
+    stored = pricing.training.frozen and pricing.recipe.fp8_primary
+    cached = pricing.gpu.arch in ONE_LAYOUT and not stored
     twice = precision != "fp8" or cached
     return NARROW[precision] * (2 if twice else 1)

@@ -22,9 +22,7 @@ def tensors_of(layer: LayerKind) -> int:
     return len(products) + gates + layer.norms
 
 
-def owner_turns(
-    workload: Pricing, links: Fabric, group: Groups, tensors: int
-) -> Floats:
+def owner_turns(pricing: Pricing, links: Fabric, group: Groups, tensors: int) -> Floats:
     """Latency of a unit's reductions to, or broadcasts from, the owners in turn.
 
     A collective with one root has only a ring, and an owner joins its own tensors::
@@ -32,7 +30,7 @@ def owner_turns(
         T = tensors min(1, n / all tensors) ring latency
 
     Args:
-        workload: The job. [-]
+        pricing: The job. [-]
         links: Measured rates. [-]
         group: Ranks that share one copy of the states. shape (meshes,)
         tensors: Tensors of the unit. [1]
@@ -44,9 +42,9 @@ def owner_turns(
         InternEvo, solver/optimizer/hybrid_zero_optim.py: whole parameters are dealt
         to ranks, reduced to their owner and broadcast from it.
     """
-    if not workload.profile.whole_tensors:
+    if not pricing.profile.whole_tensors:
         return np.zeros(len(group.size))
-    kinds = workload.kinds
-    everything = sum(count * tensors_of(kinds[kind]) for kind, count in workload.runs)
+    kinds = pricing.kinds
+    everything = sum(count * tensors_of(kinds[kind]) for kind, count in pricing.runs)
     turns = tensors * np.minimum(1.0, group.size / everything)
     return turns * turn_latency(links, group)

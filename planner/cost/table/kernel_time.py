@@ -32,34 +32,34 @@ class KernelTime:
 
     @classmethod
     def of(
-        cls, workload: Pricing, meshes: Meshes, menu: tuple[str, ...]
+        cls, pricing: Pricing, meshes: Meshes, menu: tuple[str, ...]
     ) -> "KernelTime":
         """Price the kernels of every mesh, the user's own factor included.
 
         Args:
-            workload: The job, on GPUs of one kind.
+            pricing: The job, on GPUs of one kind.
             meshes: Any meshes.
             menu: Recompute kinds. [text]
 
         Returns:
             Time by layer kind and menu entry, and of the ends. [s]
         """
-        context = Context.of(workload, meshes)
-        data = DataGroups.of(workload, meshes, context.links)
-        own = workload.profile.step_factor
+        context = Context.of(pricing, meshes)
+        data = DataGroups.of(pricing, meshes, context.links)
+        own = pricing.profile.step_factor
         layers = [
             [
                 own * kernels(*layer_parts(context, data, kind, owned, name))
                 for name in menu
             ]
-            for kind in workload.kinds
-            for owned in (layer_owned(workload, kind, meshes),)
+            for kind in pricing.kinds
+            for owned in (layer_owned(pricing, kind, meshes),)
         ]
         ends = [
             own * kernels(*sharded_parts(data, owned, end.forward, end.backward))
             for owned, end in (
-                (embedding_owned(workload, meshes), embedding_end(context)),
-                (head_owned(workload, meshes), head_end(context)),
+                (embedding_owned(pricing, meshes), embedding_end(context)),
+                (head_owned(pricing, meshes), head_end(context)),
             )
         ]
         return cls(np.array(layers), np.sum(ends, axis=0))

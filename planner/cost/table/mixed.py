@@ -51,7 +51,7 @@ class MixedTable(CostTable):
         Returns:
             Layers, shape of *stages*. [1]
         """
-        return np.full_like(stages, self.workload.model.layers)
+        return np.full_like(stages, self.pricing.model.layers)
 
     def stage_costs(
         self,
@@ -87,7 +87,7 @@ class MixedTable(CostTable):
             "p2p": int(self.sends(np.array([row]), hosting)[0]),
             "slowdown": float(self.slowdown[row]),
             "extra_layers": _extra_layers(
-                known, hosting, int(self.workload.search.space == "full")
+                known, hosting, int(self.pricing.search.space == "full")
             ),
         }
         hosts = tuple(replace(costs, **shared) for costs in known)
@@ -186,12 +186,12 @@ def quickest(costs: StageCosts) -> int:
 
 
 def price_meshes(
-    workload: Pricing, meshes: Meshes, menu: tuple[str, ...], *, timed: bool = True
+    pricing: Pricing, meshes: Meshes, menu: tuple[str, ...], *, timed: bool = True
 ) -> CostTable:
     """Price every mesh at once, on one pool or on several.
 
     Args:
-        workload: The job.
+        pricing: The job.
         meshes: The outer tuples of the space.
         menu: Recompute kinds to price. [text]
         timed: True for times and memory, False for memory alone.
@@ -199,11 +199,11 @@ def price_meshes(
     Returns:
         The table of integers; the table of one pool where it hosts all stages.
     """
-    if not workload.mixed:
-        return fill_table(workload, meshes, menu, timed=timed)
+    if not pricing.mixed:
+        return fill_table(pricing, meshes, menu, timed=timed)
     tables = tuple(
         fill_table(part, own, menu, timed=timed)
-        for part, own in workload.on_parts(meshes)
+        for part, own in pricing.on_parts(meshes)
     )
     least: dict[str, Any] = {
         name: _least([getattr(table, name) for table in tables])
@@ -211,7 +211,7 @@ def price_meshes(
                      "last_scatter", "p2p", "scatter_every")
     }  # fmt: skip
     return MixedTable(
-        workload,
+        pricing,
         meshes,
         menu,
         **least,
@@ -224,11 +224,11 @@ def price_meshes(
         budget=np.max([table.budget for table in tables], axis=0),
         slowdown=np.max([table.slowdown for table in tables], axis=0),
         tables=tables,
-        border=border_time(workload, meshes),
+        border=border_time(pricing, meshes),
     )
 
 
-def border_time(workload: Pricing, meshes: Meshes) -> Ints:
+def border_time(pricing: Pricing, meshes: Meshes) -> Ints:
     """Time to hand activations to a stage on the next pool.
 
     Each GPU sends, or takes in, its own part of the activations. The NIC share, the
@@ -237,15 +237,15 @@ def border_time(workload: Pricing, meshes: Meshes) -> Ints:
     out.
 
     Args:
-        workload: The job, on several pools.
+        pricing: The job, on several pools.
         meshes: Any meshes.
 
     Returns:
         Time. [ns], shape (meshes,)
     """
-    contexts = [Context.of(part, own) for part, own in workload.on_parts(meshes)]
+    contexts = [Context.of(part, own) for part, own in pricing.on_parts(meshes)]
     rate = np.min([_way_out(context) for context in contexts], axis=0)
-    join = workload.topology.cluster.spec.join.bandwidth
+    join = pricing.topology.cluster.spec.join.bandwidth
     rate = rate if join is None else np.minimum(rate, join)
     times = [stage_transfer(context, rate) for context in contexts]
     return nanoseconds(np.max(times, axis=0))
@@ -258,7 +258,7 @@ def _way_out(context: Context) -> Floats:
 
         min(share, min_i present_i share / (o_i min(block, present_i)))
     """
-    topology, block = context.workload.topology, context.meshes.block
+    topology, block = context.pricing.topology, context.meshes.block
     share = topology.cluster.nic_share
     rate = np.full(len(block), share)
     for tier in topology.cluster.spec.tiers:
@@ -269,12 +269,12 @@ def _way_out(context: Context) -> Floats:
 
 
 def heaviest_bytes(
-    workload: Pricing, mesh: Meshes, costs: StageCosts, counts: Counts
+    pricing: Pricing, mesh: Meshes, costs: StageCosts, counts: Counts
 ) -> float:
     """Device memory of the heaviest rank of a split.
 
     Args:
-        workload: The job.
+        pricing: The job.
         mesh: One mesh.
         costs: Inner problem of the mesh.
         counts: Layers by stage, kind and menu entry. [1]
@@ -285,7 +285,7 @@ def heaviest_bytes(
     held = rank_blocks(costs, counts) + spared_blocks(costs, counts)
     ranks = np.array([costs.pool(rank) for rank in range(costs.pp)])
     found = []
-    for pool, (part, own) in enumerate(workload.on_parts(mesh)):
+    for pool, (part, own) in enumerate(pricing.on_parts(mesh)):
         most = int(held[ranks == pool].max()) * BLOCK
         buffers = float(buffer_bytes(part, own)[0])
         fixed = float(communication_bytes(part, own)[0]) + context_bytes(part)

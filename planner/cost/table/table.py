@@ -67,7 +67,7 @@ class CostTable:
     Layer columns have the shape (kinds, menu, meshes), all others (meshes,).
     """
 
-    workload: Pricing
+    pricing: Pricing
     meshes: Meshes
     menu: tuple[str, ...]
     forward: Ints
@@ -113,9 +113,9 @@ class CostTable:
         Returns:
             Layers, shape of *stages*. [1]
         """
-        if self.workload.search.space == "full":
+        if self.pricing.search.space == "full":
             return np.ones_like(stages)
-        even = -(-self.workload.model.layers // stages)
+        even = -(-self.pricing.model.layers // stages)
         alone = (stages > 1) & (vpp == 1)
         longer: Ints = (alone & (even >= UNEVEN_FROM)).astype(np.int64)
         return longer
@@ -123,7 +123,7 @@ class CostTable:
     @property
     def overhead(self) -> int:
         """Host work of a step that hides behind nothing. [ns]."""
-        return round(self.workload.profile.step_overhead * NANO)
+        return round(self.pricing.profile.step_overhead * NANO)
 
     def stage_costs(
         self,
@@ -158,7 +158,7 @@ class CostTable:
             pp=pp,
             vpp=vpp,
             micro_batches=int(self.meshes.micro_batches[row]),
-            runs=self.workload.runs,
+            runs=self.pricing.runs,
             menu=tuple(self.menu[index] for index in menu),
             layers=layers,
             embedding=embedding,
@@ -182,7 +182,7 @@ class CostTable:
         """Costs of one mesh that no schedule changes, cut out once."""
         key = row, menu, copies
         if key not in self.known:
-            kinds = range(len(self.workload.kinds))
+            kinds = range(len(self.pricing.kinds))
             self.known[key] = (
                 tuple(self._layer(kind, row, menu, copies) for kind in kinds),
                 _end_costs(self.embedding, row, copies),
@@ -194,8 +194,8 @@ class CostTable:
     @cached_property
     def overlaps(self) -> tuple[Mask, Mask]:
         """Tell where gathers, reduce-scatters run beside compute. shape (meshes,)."""
-        gathers = self.workload.takes("overlap_param_gather", self.meshes)
-        return gathers, self.workload.takes("overlap_grad_reduce", self.meshes)
+        gathers = self.pricing.takes("overlap_param_gather", self.meshes)
+        return gathers, self.pricing.takes("overlap_grad_reduce", self.meshes)
 
     def _layer(
         self, kind: int, row: int, menu: tuple[int, ...], copies: int
@@ -223,23 +223,23 @@ def _end_costs(end: EndColumns, row: int, copies: int) -> EndCosts:
 
 
 def fill_table(
-    workload: Pricing, meshes: Meshes, menu: tuple[str, ...], *, timed: bool = True
+    pricing: Pricing, meshes: Meshes, menu: tuple[str, ...], *, timed: bool = True
 ) -> CostTable:
     """Price every mesh at once.
 
     Args:
-        workload: The job.
+        pricing: The job.
         meshes: The outer tuples of the space.
         menu: Recompute kinds to price. [text]
         timed: True where times are wanted. Without, layers and transfers take no
             time, which is a third of the work, and memory does not change.
     """
-    context, binds = Context.of(workload, meshes), workload.search.binds
-    data = replace(DataGroups.of(workload, meshes, context.links), timed=timed)
-    owned = [layer_owned(workload, kind, meshes) for kind in workload.kinds]
+    context, binds = Context.of(pricing, meshes), pricing.search.binds
+    data = replace(DataGroups.of(pricing, meshes, context.links), timed=timed)
+    owned = [layer_owned(pricing, kind, meshes) for kind in pricing.kinds]
     cells = [
         [_layer_cell(context, data, layer, own, name) for name in menu]
-        for layer, own in zip(workload.kinds, owned, strict=True)
+        for layer, own in zip(pricing.kinds, owned, strict=True)
     ]
 
     def column(index: int) -> Ints:
@@ -250,7 +250,7 @@ def fill_table(
     first, last = edge_transfers(data, owned) if timed else _no_times(data)
     moments = _moments(context, owned, (saved, transient), ends)
     return CostTable(
-        workload,
+        pricing,
         meshes,
         menu,
         forward=column(0),
@@ -264,16 +264,16 @@ def fill_table(
                 layer_weight_time(context, layer),
                 layer_pending_bytes(context, layer),
             )
-            for layer, own in zip(workload.kinds, owned, strict=True)
+            for layer, own in zip(pricing.kinds, owned, strict=True)
         ),
         embedding=ends[0],
         head=ends[1],
         first_gather=nanoseconds(first),
         last_scatter=nanoseconds(last),
         p2p=nanoseconds(stage_transfer(context)),
-        budget=np.floor(budget_bytes(workload, meshes) / BLOCK).astype(np.int64),
-        scatter_every=scatter_every(workload, meshes),
-        slowdown=workload.profile.step_factor * straggler_factor(workload, meshes),
+        budget=np.floor(budget_bytes(pricing, meshes) / BLOCK).astype(np.int64),
+        scatter_every=scatter_every(pricing, meshes),
+        slowdown=pricing.profile.step_factor * straggler_factor(pricing, meshes),
         moments=moments,
         idle=tuple(
             IdleColumns.of(at, meshes) for at in moments if timed and binds(at.name)
@@ -283,13 +283,13 @@ def fill_table(
 
 def _ends(context: Context, data: DataGroups) -> tuple[EndColumns, EndColumns]:
     """Embedding and head, with what ZeRO-3 keeps whole of them."""
-    workload, meshes = context.workload, context.meshes
-    first, last = root_bytes(workload, meshes)
-    embedding = _end(data, embedding_end(context), embedding_owned(workload, meshes))
-    head = _end(data, head_end(context), head_owned(workload, meshes))
+    pricing, meshes = context.pricing, context.meshes
+    first, last = root_bytes(pricing, meshes)
+    embedding = _end(data, embedding_end(context), embedding_owned(pricing, meshes))
+    head = _end(data, head_end(context), head_owned(pricing, meshes))
     return (
         _with_root(embedding, first, np.zeros(len(meshes))),
-        _with_root(head, last, head_buffers(workload, meshes)),
+        _with_root(head, last, head_buffers(pricing, meshes)),
     )
 
 
@@ -300,32 +300,32 @@ def _moments(
     ends: tuple[EndColumns, EndColumns],
 ) -> tuple[Moment, ...]:
     """Idle moments of what the table already has in whole blocks."""
-    workload, meshes = context.workload, context.meshes
+    pricing, meshes = context.pricing, context.meshes
     units = [
-        Held.of(workload, own, meshes, saved, transient)
+        Held.of(pricing, own, meshes, saved, transient)
         for own, saved, transient in zip(owned, *layers, strict=True)
     ]
     embedding, head = (
-        Held.of(workload, own(workload, meshes), meshes, [end.saved], [end.transient])
+        Held.of(pricing, own(pricing, meshes), meshes, [end.saved], [end.transient])
         for own, end in zip((embedding_owned, head_owned), ends, strict=True)
     )
-    return moments_of(workload, meshes, units, embedding, head)
+    return moments_of(pricing, meshes, units, embedding, head)
 
 
 def _layer_cell(
     context: Context, data: DataGroups, layer: LayerKind, owned: Owned, name: str
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Forward, backward [ns], saved and transient [block] of one table cell."""
-    workload, meshes = context.workload, context.meshes
-    kind = workload.recipe.kind(name)
+    pricing, meshes = context.pricing, context.meshes
+    kind = pricing.recipe.kind(name)
     forward, backward = _layer_times(context, data, layer, owned, name)
-    saved = saved_bytes(workload, layer, kind, meshes)
-    own = transient_bytes(workload, layer, kind, meshes)
+    saved = saved_bytes(pricing, layer, kind, meshes)
+    own = transient_bytes(pricing, layer, kind, meshes)
     return (
         nanoseconds(forward),
         nanoseconds(backward),
         blocks(saved),
-        blocks(working_bytes(workload, owned, meshes, saved, own)),
+        blocks(working_bytes(pricing, owned, meshes, saved, own)),
     )
 
 
@@ -363,10 +363,10 @@ def layer_parts(
     Returns:
         Forward and backward, by cause. [s], shape (meshes,)
     """
-    kind = context.workload.recipe.kind(name)
+    kind = context.pricing.recipe.kind(name)
     passes = layer_time(context, layer, kind)
     forward, backward = sharded_parts(data, owned, *passes)
-    return with_reference(context.workload, forward), backward
+    return with_reference(context.pricing, forward), backward
 
 
 def _end(data: DataGroups, end: End, owned: Owned) -> EndColumns:
@@ -386,7 +386,7 @@ def _end_times(data: DataGroups, end: End, owned: Owned) -> tuple[Floats, Floats
     if not data.timed:
         return _no_times(data)
     forward, backward = sharded_parts(data, owned, end.forward, end.backward)
-    return with_reference(data.workload, forward).total, backward.total
+    return with_reference(data.pricing, forward).total, backward.total
 
 
 def _with_root(end: EndColumns, root: Floats, ahead: Floats) -> EndColumns:

@@ -110,14 +110,14 @@ def unit_costs(data: DataGroups, owned: Owned, weight: Floats, pending: Floats) 
     Returns:
         The costs. [ns] and [block], shape (meshes,)
     """
-    workload, meshes = data.workload, data.meshes
+    pricing, meshes = data.pricing, data.meshes
     gather, scatter, optimizer, twin = _times(data, owned)
-    states = state_bytes(workload, owned, meshes).total
-    spared = _spared(workload, states + late_gradients(workload, owned, meshes))
+    states = state_bytes(pricing, owned, meshes).total
+    spared = _spared(pricing, states + late_gradients(pricing, owned, meshes))
     return Unit(
         static=blocks(states) - spared,
         spared=spared,
-        accumulated=blocks(waiting_bytes(workload, owned, meshes)),
+        accumulated=blocks(waiting_bytes(pricing, owned, meshes)),
         gather=nanoseconds(gather),
         scatter=nanoseconds(scatter),
         optimizer=nanoseconds(optimizer),
@@ -127,9 +127,9 @@ def unit_costs(data: DataGroups, owned: Owned, weight: Floats, pending: Floats) 
     )
 
 
-def _spared(workload: Pricing, counted: Floats) -> Ints:
+def _spared(pricing: Pricing, counted: Floats) -> Ints:
     """Counted states that a limit on the risk leaves out, rounded down. [block]."""
-    return np.floor(spared_share(workload) * counted / BLOCK).astype(np.int64)
+    return np.floor(spared_share(pricing) * counted / BLOCK).astype(np.int64)
 
 
 def _times(data: DataGroups, owned: Owned) -> tuple[Floats, Floats, Floats, Floats]:
@@ -138,6 +138,6 @@ def _times(data: DataGroups, owned: Owned) -> tuple[Floats, Floats, Floats, Floa
         none = np.zeros(len(data.meshes))
         return none, none, none, none
     gather, scatter = unit_transfers(data, owned)
-    update = optimizer_time(data.workload, owned, data.meshes)
+    update = optimizer_time(data.pricing, owned, data.meshes)
     step = update + contention_time(data, owned, gather, scatter)
     return gather, scatter, step, twin_time(data, owned)

@@ -79,7 +79,7 @@ def _added(times: dict[str, Floats], cause: str, time: Floats) -> dict[str, Floa
 class Context:
     """Columns that every layer kind shares: fabrics, groups, token counts."""
 
-    workload: Pricing
+    pricing: Pricing
     meshes: Meshes
     links: Fabric
     tensor: Groups
@@ -95,17 +95,17 @@ class Context:
     """Work of each layer, which all kinds of recompute share."""
 
     @classmethod
-    def of(cls, workload: Pricing, meshes: Meshes) -> "Context":
+    def of(cls, pricing: Pricing, meshes: Meshes) -> "Context":
         """Look up groups and rates once for all layer kinds.
 
         Returns:
             The shared context.
         """
-        topology = workload.topology
+        topology = pricing.topology
         return cls(
-            workload,
+            pricing,
             meshes,
-            wire.fabric(workload),
+            wire.fabric(pricing),
             axes.tensor_groups(topology, meshes),
             axes.ulysses_groups(topology, meshes),
             axes.outer_context_groups(topology, meshes),
@@ -117,8 +117,8 @@ class Context:
     def rows(self) -> Rows:
         """Rows that set the time of a micro-batch, or its memory."""
         if self.is_longest:
-            return Rows(self.workload.training.longest_row, self.workload.training.span)
-        return rows_of(self.workload, self.meshes)
+            return Rows(self.pricing.training.longest_row, self.pricing.training.span)
+        return rows_of(self.pricing, self.meshes)
 
     @property
     def longest(self) -> "Context":
@@ -133,7 +133,7 @@ class Context:
     @property
     def routed(self) -> Floats:
         """Tokens that a rank's experts see per copy, on the busiest rank. [token]."""
-        return expert_tokens(self.workload, self.meshes, local=self.local)
+        return expert_tokens(self.pricing, self.meshes, local=self.local)
 
     def by_span(self, amount: Callable[[float], float]) -> Number:
         """An amount that depends on how many tokens attend to each other.

@@ -17,7 +17,7 @@ Source: FSDP1 on nodes of 8 at 50 and 100 Gb/s a GPU (fms-fsdp in
 """
 
 
-def lost_share(workload: Pricing, sent: Floats, moved: Floats) -> Floats:
+def lost_share(pricing: Pricing, sent: Floats, moved: Floats) -> Floats:
     """Compute lost per second of collectives that run beside it.
 
     ``kappa min(1, B / (T v))``: B bytes in T seconds keep the multiprocessors of a
@@ -25,7 +25,7 @@ def lost_share(workload: Pricing, sent: Floats, moved: Floats) -> Floats:
     channels, and fewer bytes pass through the memory.
 
     Args:
-        workload: The job.
+        pricing: The job.
         sent: Bytes of the collectives on a rank. [B], shape (meshes,)
         moved: Time of the collectives. [s], shape (meshes,)
 
@@ -33,7 +33,7 @@ def lost_share(workload: Pricing, sent: Floats, moved: Floats) -> Floats:
         Share of the time. [1], shape (meshes,)
     """
     full = BUSY_RATE * np.maximum(moved, np.finfo(float).tiny)
-    share: Floats = workload.profile.overlap_contention * np.minimum(sent, full) / full
+    share: Floats = pricing.profile.overlap_contention * np.minimum(sent, full) / full
     return share
 
 
@@ -57,10 +57,10 @@ def contention(
     Returns:
         Share of the time. [1], shape (meshes,)
     """
-    workload = data.workload
-    width = gather_width(workload, linears=owned.matrices)
+    pricing = data.pricing
+    width = gather_width(pricing, linears=owned.matrices)
     trained = owned.dense + owned.expert
     held = trained + owned.frozen + owned.frozen_expert
-    reduced = workload.recipe.gradient_bytes * trained
+    reduced = pricing.recipe.gradient_bytes * trained
     sent = gathers * width * held + reduces * reduced
-    return lost_share(workload, sent, moved)
+    return lost_share(pricing, sent, moved)

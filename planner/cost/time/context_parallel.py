@@ -70,10 +70,10 @@ def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats
         return dealt_times(context, layer.attention)
     local = ELEMENT * context.local / meshes.tp
     outer = meshes.cp // meshes.ulysses
-    keys = key_width(layer, meshes, repeated=context.workload.recipe.cp_repeats_kv)
+    keys = key_width(layer, meshes, repeated=context.pricing.recipe.cp_repeats_kv)
     message = keys * local * outer
     time = wire.all_gather_time(context.links, message, context.ring)
-    gather = Gather(time, lost_share(context.workload, message, time))
+    gather = Gather(time, lost_share(context.pricing, message, time))
     ahead, behind = core_times(context, layer)
     once = back = np.zeros(len(meshes))
     added = _sums(context, layer, keys)
@@ -111,8 +111,8 @@ def _shown(
     context: Context, moves: tuple[Moved, ...], gather: Gather, core: Floats
 ) -> Floats:
     """Exposed time of an exchange of keys in one pass; zero on one rank."""
-    workload, ranks = context.workload, context.ring.size.astype(np.float64)
-    alone = 1 - workload.profile.hidden_cp
+    pricing, ranks = context.pricing, context.ring.size.astype(np.float64)
+    alone = 1 - pricing.profile.hidden_cp
     shown: Floats = np.zeros(len(ranks))
     for move in moves:
         moved = move.gathers * gather.time
@@ -121,7 +121,7 @@ def _shown(
         else:
             shown = shown + _excess(moved, move.beside(ranks) * core, gather.lost)
     if any(move.beside for move in moves):
-        shown = shown + (ranks - 1) * operator_latency(workload)
+        shown = shown + (ranks - 1) * operator_latency(pricing)
     return np.where(ranks > 1, shown, 0.0)
 
 
@@ -132,9 +132,9 @@ def _sums(context: Context, layer: LayerKind, keys: Floats) -> tuple[Floats, Flo
     assert not isinstance(attention, ScanBlock)
     if not isinstance(attention, Attention):
         queries = attention.query_width
-    moved = context.workload.profile.cp_sum_bytes * context.local / context.meshes.tp
-    ahead = memory_time(context.workload, moved * (ranks - 1) * out, 0)
-    behind = memory_time(context.workload, moved * ranks * (queries + keys), 0)
+    moved = context.pricing.profile.cp_sum_bytes * context.local / context.meshes.tp
+    ahead = memory_time(context.pricing, moved * (ranks - 1) * out, 0)
+    behind = memory_time(context.pricing, moved * ranks * (queries + keys), 0)
     return np.where(ranks > 1, ahead, 0.0), np.where(ranks > 1, behind, 0.0)
 
 

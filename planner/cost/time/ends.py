@@ -63,24 +63,24 @@ def embedding_end(context: Context) -> End:
         Time and memory of the first stage's extra work. A sent output that stays is
         counted here: later stages hold fewer micro-batches.
     """
-    workload = context.workload
-    hidden, rows = workload.model.hidden, context.local * context.sigma
+    pricing = context.pricing
+    hidden, rows = pricing.model.hidden, context.local * context.sigma
     held = context.longest.local * context.sigma
-    looked_up = hidden + workload.model.input_table / workload.model.vocab
+    looked_up = hidden + pricing.model.input_table / pricing.model.vocab
     product = _outer_time(context)
-    stays = workload.recipe.keeps_stage_outputs & (context.meshes.pp > 1)
-    sent = np.where(stays, ELEMENT * workload.model.stream_width * held, 0.0)
-    ahead = memory_time(workload, 4.0 * looked_up * rows, 1) + product
+    stays = pricing.recipe.keeps_stage_outputs & (context.meshes.pp > 1)
+    sent = np.where(stays, ELEMENT * pricing.model.stream_width * held, 0.0)
+    ahead = memory_time(pricing, 4.0 * looked_up * rows, 1) + product
     weight = pending = np.zeros(len(context.meshes))
-    if workload.training.trains_embedding:
-        weight = memory_time(workload, 8.0 * looked_up * rows, 1) + product
+    if pricing.training.trains_embedding:
+        weight = memory_time(pricing, 8.0 * looked_up * rows, 1) + product
         pending = ELEMENT * looked_up * held
     behind = weight + product
     _, once = input_exchange(context, hidden, gathers=1)
-    masks = workload.recipe.dropout_bytes * hidden * held
+    masks = pricing.recipe.dropout_bytes * hidden * held
     forward = Parts().plus("compute", ahead).plus("tp_comm", once)
     backward = Parts().plus("compute", behind).plus("tp_comm", once)
-    dense, loaded = mask_bytes(workload, context.meshes)
+    dense, loaded = mask_bytes(pricing, context.meshes)
     saved = TOKEN_ID * context.longest.local + masks + sent + _constants(context)
     return End(
         *launched(
@@ -95,31 +95,31 @@ def embedding_end(context: Context) -> End:
 
 def _masked(context: Context, forward: Parts) -> Parts:
     """A forward that waits for the copy of its dense masks, if there are any."""
-    workload, meshes = context.workload, context.meshes
-    if not workload.profile.loads_masks:
+    pricing, meshes = context.pricing, context.meshes
+    if not pricing.profile.loads_masks:
         return forward
-    tokens = np.asarray(meshes.micro_batch * workload.training.seq_len, dtype=float)
-    copied = tokens * workload.training.seq_len
-    return forward.plus("mask_copies", copied / copy_bandwidth(workload))
+    tokens = np.asarray(meshes.micro_batch * pricing.training.seq_len, dtype=float)
+    copied = tokens * pricing.training.seq_len
+    return forward.plus("mask_copies", copied / copy_bandwidth(pricing))
 
 
 def _outer_time(context: Context) -> Floats:
     """Time of the products outside layers and head, forward. [s], shape (meshes,)."""
-    model, rows = context.workload.model, context.local * context.sigma
+    model, rows = context.pricing.model, context.local * context.sigma
     if not model.outer_weights:
         return np.zeros(len(rows))
-    rate, wide = gemm_rate(context.workload, narrow=False), np.ones(len(rows))
+    rate, wide = gemm_rate(context.pricing, narrow=False), np.ones(len(rows))
     columns = model.outer_weights / model.hidden
     return gemm_time(rate, rows, columns * wide, model.hidden * wide)
 
 
 def _constants(context: Context) -> Floats:
     """Bytes that all blocks share, where eager operators are replayed. [B]."""
-    constants = replayed_ends(context.workload, context.meshes).constants
+    constants = replayed_ends(context.pricing, context.meshes).constants
     return np.where(np.isnan(constants), 0.0, constants)
 
 
-def logit_bytes(workload: Pricing, meshes: Meshes) -> Floats:
+def logit_bytes(pricing: Pricing, meshes: Meshes) -> Floats:
     """Bytes per logit that are alive in the loss: kappa.
 
     A framework may have another loss for models without gates, which came before
@@ -129,9 +129,9 @@ def logit_bytes(workload: Pricing, meshes: Meshes) -> Floats:
     Returns:
         Memory. [B], shape (meshes,)
     """
-    recipe = workload.recipe
+    recipe = pricing.recipe
     whole = recipe.logits_bytes
-    if recipe.plain_logits_bytes is not None and _is_plain(workload):
+    if recipe.plain_logits_bytes is not None and _is_plain(pricing):
         whole = recipe.plain_logits_bytes
     kept = RETURNED.get(recipe.loss, 0) if recipe.keeps_outputs else 0
     return kept + np.where(meshes.tp > 1, recipe.split_logits_bytes or whole, whole)
@@ -158,31 +158,31 @@ def head_end(context: Context) -> End:
 
     Leaves out recompute of an MTP layer, which is priced as if kept.
     """
-    workload, meshes = context.workload, context.meshes
-    model = workload.model
+    pricing, meshes = context.pricing, context.meshes
+    model = pricing.model
     passes = 1 + model.mtp_layers
     forward, backward = _head_pass(context)
     parts = [Parts().joined(side, passes) for side in (forward, backward)]
     local = context.longest.local
     # The norm's input, and its output, which only the head's own gradient reads.
-    inputs = 2 if workload.training.trains_head else 1
+    inputs = 2 if pricing.training.trains_head else 1
     kept = inputs * ELEMENT * model.hidden * (local * context.sigma)
-    vocab = padded_vocab(workload, meshes)
-    logits = logit_bytes(workload, meshes) * local * vocab / meshes.tp
+    vocab = padded_vocab(pricing, meshes)
+    logits = logit_bytes(pricing, meshes) * local * vocab / meshes.tp
     gathered = np.where(meshes.sp > 0, ELEMENT * model.hidden * local, 0.0)
     if model.mtp_layers:
-        kind = workload.recipe.kind("none")
+        kind = pricing.recipe.kind("none")
         extra = layer_time(context, model.mtp_kind, kind)
         for index, side in enumerate(extra):
             parts[index] = parts[index].joined(side, model.mtp_layers)
         kept = kept + model.mtp_layers * saved_bytes(
-            workload, model.mtp_kind, kind, meshes
+            pricing, model.mtp_kind, kind, meshes
         )
-    loss = replayed_ends(workload, meshes).loss
+    loss = replayed_ends(pricing, meshes).loss
     known = ~np.isnan(loss)
     weight, pending = _head_gradients(context)
     apart = meshes.pp > 1
-    dense, loaded = (apart * size for size in mask_bytes(workload, meshes))
+    dense, loaded = (apart * size for size in mask_bytes(pricing, meshes))
     return End(
         parts[0],
         parts[1],
@@ -195,11 +195,11 @@ def head_end(context: Context) -> End:
 
 def _head_gradients(context: Context) -> tuple[Floats, Floats]:
     """Weight gradients of the head and of MTP modules [s], what waits for them [B]."""
-    workload, meshes = context.workload, context.meshes
-    model = workload.model
+    pricing, meshes = context.pricing, context.meshes
+    model = pricing.model
     time = pending = np.zeros(len(meshes))
-    if workload.training.trains_head:
-        logits = context.longest.local * padded_vocab(workload, meshes) / meshes.tp
+    if pricing.training.trains_head:
+        logits = context.longest.local * padded_vocab(pricing, meshes) / meshes.tp
         passes = 1 + model.mtp_layers
         time, pending = passes * _head_weight_time(context), passes * ELEMENT * logits
     if model.mtp_layers:
@@ -211,16 +211,16 @@ def _head_gradients(context: Context) -> tuple[Floats, Floats]:
 
 def _head_weight_time(context: Context) -> Floats:
     """Weight gradient of one head GEMM. [s], shape (meshes,)."""
-    workload, meshes = context.workload, context.meshes
-    rate = gemm_rate(workload, narrow=False)
-    inputs = np.full(len(meshes), float(workload.model.hidden))
-    outputs = padded_vocab(workload, meshes) / meshes.tp
+    pricing, meshes = context.pricing, context.meshes
+    rate = gemm_rate(pricing, narrow=False)
+    inputs = np.full(len(meshes), float(pricing.model.hidden))
+    outputs = padded_vocab(pricing, meshes) / meshes.tp
     return gemm_time(rate, inputs, outputs, context.local, wgrad=True)
 
 
 def _head_pass(context: Context) -> tuple[Parts, Parts]:
     """Time of one norm, gather, head GEMM and cross-entropy, forward and backward."""
-    _, once = input_exchange(context, context.workload.model.hidden, gathers=1)
+    _, once = input_exchange(context, context.pricing.model.hidden, gathers=1)
     forward, backward = (
         Parts().plus("compute", added(terms)).plus("tp_comm", once)
         for terms in head_terms(context)
@@ -238,18 +238,18 @@ def head_terms(context: Context) -> tuple[dict[str, Floats], dict[str, Floats]]:
         Products, and norm with cross-entropy, forward and backward. [s], shape
         (meshes,)
     """
-    workload, meshes = context.workload, context.meshes
-    model, rate = workload.model, gemm_rate(workload, narrow=False)
+    pricing, meshes = context.pricing, context.meshes
+    model, rate = pricing.model, gemm_rate(pricing, narrow=False)
     rows, inputs = context.local, np.full(len(meshes), float(model.hidden))
-    outputs = padded_vocab(workload, meshes) / meshes.tp
+    outputs = padded_vocab(pricing, meshes) / meshes.tp
     ahead = {"product": gemm_time(rate, rows, outputs, inputs)}
     behind = {"input_gradient": gemm_time(rate, rows, inputs, outputs)}
-    if workload.training.trains_head:
+    if pricing.training.trains_head:
         behind["weight_gradient"] = _head_weight_time(context)
     logits = context.local * outputs
     norm = model.hidden * context.local * context.sigma
-    loss = workload.profile.loss_traffic * logits
+    loss = pricing.profile.loss_traffic * logits
     moved = LOSS_FORWARD * loss + 4.0 * norm, (1 - LOSS_FORWARD) * loss + 5.0 * norm
     for side, each in zip((ahead, behind), moved, strict=True):
-        side["norm_and_loss"] = memory_time(workload, each, 3)
+        side["norm_and_loss"] = memory_time(pricing, each, 3)
     return ahead, behind

@@ -50,10 +50,10 @@ def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
             return scan
         beside = core_times(context, replace(layer, attention=attention.beside))
         return scan[0] + beside[0], scan[1] + beside[1]
-    if is_unfused(context.workload):
+    if is_unfused(context.pricing):
         return _score_times(context, layer)
-    ahead, behind = attention_time(context.workload, **core_case(context, layer))
-    if not attention.index_flops(context.workload.training.seq_len, causal=True):
+    ahead, behind = attention_time(context.pricing, **core_case(context, layer))
+    if not attention.index_flops(context.pricing.training.seq_len, causal=True):
         return ahead, behind
     index = index_times(context, attention)
     return ahead + index[0], behind + index[1]
@@ -100,12 +100,12 @@ def _query_dim(layer: LayerKind) -> int:
 
 def _score_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     """Forward and backward time of the core by all explicit scores. [s]."""
-    attention, workload = layer.attention, context.workload
+    attention, pricing = layer.attention, context.pricing
     attended = partial(attention.attended, causal=False)
     keys = context.by_span(attended)
     share = context.local / context.meshes.tp
     return unfused_time(
-        workload,
+        pricing,
         flops=context.by_span(lambda s: attention.core_flops(attended(s))) * share,
         scores=attention.heads * keys * share,
         head_dim=_query_dim(layer),
@@ -160,12 +160,12 @@ def tensor_exchange(
     Returns:
         Forward and backward. [s], shape (meshes,)
     """
-    meshes, profile = context.meshes, context.workload.profile
+    meshes, profile = context.meshes, context.pricing.profile
     times = _exchanges(context, layer)
     once, back = _one_by_one(context, layer, times)
     if profile.tp_overlap:
         pieces = _in_pieces(context, layer, times, beside)
-        beside_gemms = context.workload.takes("tp_overlap", meshes)
+        beside_gemms = context.pricing.takes("tp_overlap", meshes)
         once = np.where(beside_gemms, pieces[0], once)
         back = np.where(beside_gemms, pieces[1], back)
     if isinstance(layer.ffn, Moe):
@@ -181,17 +181,17 @@ def _exchanges(context: Context, layer: LayerKind) -> Exchanges:
     grad_output_preprocess of module/base.py); sums are of 16 bits. Gradients with
     scales by blocks travel by rows and by columns.
     """
-    workload = context.workload
+    pricing = context.pricing
     wide, _ = input_exchange(context, layer.hidden, gathers=2)
-    width = NARROW.get(workload.training.precision, ELEMENT)
-    if width == ELEMENT or not workload.profile.narrow_gathers:
+    width = NARROW.get(pricing.training.precision, ELEMENT)
+    if width == ELEMENT or not pricing.profile.narrow_gathers:
         return Exchanges(wide, wide, wide)
 
     def gathered(each: float) -> Floats:
         message = each * layer.hidden * context.local
         return wire.all_gather_time(context.links, message, context.tensor)
 
-    copies = 2 if by_blocks(workload) and not is_frozen(workload, layer) else 1
+    copies = 2 if by_blocks(pricing) and not is_frozen(pricing, layer) else 1
     inputs = gathered(width)
     return Exchanges(wide, inputs, gathered(copies * width) if copies > 1 else inputs)
 
@@ -200,7 +200,7 @@ def _one_by_one(
     context: Context, layer: LayerKind, times: Exchanges
 ) -> tuple[Floats, Floats]:
     """Exposed time of exchanges before and after their GEMMs."""
-    sp, profile = context.meshes.sp > 0, context.workload.profile
+    sp, profile = context.meshes.sp > 0, context.pricing.profile
     again = profile.gathered_inputs == "regathered"
     open_share = 1 - profile.hidden_regather if again else 0.0
     _, reduce = input_exchange(context, layer.hidden, gathers=1)
@@ -230,9 +230,9 @@ def _in_pieces(
     reads the gathered input itself, so that its gather runs beside nothing
     (TransformerEngine, LayerNormLinear: not with return_layernorm_output).
     """
-    meshes, profile = context.meshes, context.workload.profile
+    meshes, profile = context.meshes, context.pricing.profile
     again = profile.gathered_inputs == "regathered"
-    products = 1 if is_frozen(context.workload, layer) else 2
+    products = 1 if is_frozen(context.pricing, layer) else 2
 
     def shown(gemm: Floats, exchange: Floats) -> Floats:
         less = np.minimum(gemm, exchange)
@@ -264,7 +264,7 @@ def _exchanging(layer: LayerKind) -> tuple[str, ...]:
 def _is_trained(context: Context, layer: LayerKind, region: str) -> bool:
     """Tell if a weight gradient reads the gathered input of a half."""
     return any(
-        carries(context.workload, layer, gemm.name)
+        carries(context.pricing, layer, gemm.name)
         for gemm in layer.gemms()
         if gemm.split == "column" and gemm.region.startswith(region)
     )
@@ -272,7 +272,7 @@ def _is_trained(context: Context, layer: LayerKind, region: str) -> bool:
 
 def _is_adapted(context: Context, layer: LayerKind, region: str) -> bool:
     """Tell if an adapter beside a frozen half reads the half's gathered input."""
-    frozen = is_frozen(context.workload, layer)
+    frozen = is_frozen(context.pricing, layer)
     return frozen and _is_trained(context, layer, region)
 
 

@@ -47,8 +47,8 @@ def expert_exchange(context: Context, layer: LayerKind) -> Floats:
     """
     if not isinstance(layer.ffn, Moe):
         return np.zeros(len(context.meshes))
-    profile, group = context.workload.profile, context.expert
-    rows = context.local * context.sigma * imbalance(context.workload, context.meshes)
+    profile, group = context.pricing.profile, context.expert
+    rows = context.local * context.sigma * imbalance(context.pricing, context.meshes)
     time = np.zeros(len(context.meshes))
     for width in (profile.dispatch_bytes, ELEMENT):
         token = width * layer.ffn.routed_width
@@ -88,13 +88,13 @@ def shown_exchange(context: Context, dealt: Floats, passes: Floats) -> Floats:
         Megatron-Core, ``overlap_moe_expert_parallel_comm``: the forward of one
         micro-batch runs beside the backward of another.
     """
-    profile = context.workload.profile
+    profile = context.pricing.profile
     if not profile.ep_overlap:
         return dealt
     both = 2 * dealt
     shown = np.maximum(both - passes, 0.0)
     shown = shown + profile.overlap_contention * np.minimum(both, passes)
-    hides = context.workload.takes("ep_overlap", context.meshes)
+    hides = context.pricing.takes("ep_overlap", context.meshes)
     return np.where(hides, shown / 2, dealt)
 
 
@@ -122,10 +122,10 @@ def expert_waits(
     References:
         TransformerEngine, GroupedLinear: one product and one cast per expert.
     """
-    zero, profile = np.zeros(len(context.meshes)), context.workload.profile
+    zero, profile = np.zeros(len(context.meshes)), context.pricing.profile
     if not isinstance(layer.ffn, Moe) or profile.cuda_graphs not in WAITING_GRAPHS:
         return zero, zero
-    narrow = 1 if context.workload.training.precision in NARROW else 0
+    narrow = 1 if context.pricing.training.precision in NARROW else 0
     experts = layer.ffn.experts / context.meshes.ep
     each = profile.latency * profile.expert_launch * experts
     ahead, behind = (

@@ -64,15 +64,15 @@ def gemm_weight_time(context: Context, layer: LayerKind, gemm: Gemm) -> Floats:
         A part of the backward of :func:`planner.cost.time.layers.gemm_times`. [s],
         shape (meshes,)
     """
-    workload, shape = context.workload, gemm_shape(context, gemm)
+    pricing, shape = context.pricing, gemm_shape(context, gemm)
     rows, outputs, inputs = shape
-    if is_frozen(workload, layer):
-        return adapter_weight_times(workload, layer, gemm, shape)
+    if is_frozen(pricing, layer):
+        return adapter_weight_times(pricing, layer, gemm, shape)
     if not gemm.split.startswith("expert"):
-        rate = gemm_rate(workload, narrow=gemm.name not in HALF_PRECISION)
+        rate = gemm_rate(pricing, narrow=gemm.name not in HALF_PRECISION)
         return gemm_time(rate, inputs, outputs, rows, wgrad=True)
     assert isinstance(layer.ffn, Moe)
-    rate = gemm_rate(workload, grouped=True)
+    rate = gemm_rate(pricing, grouped=True)
     others = layer.ffn.experts / context.meshes.ep - 1
     each = ELEMENT / rate.bandwidth + rate.adding
     gradients = others * outputs * inputs * each
@@ -121,15 +121,15 @@ def layer_pending_bytes(context: Context, layer: LayerKind) -> Floats:
     References:
         P. Qi et al., arXiv:2401.10241, section 2.2 and table 1.
     """
-    workload, context = context.workload, context.longest
+    pricing, context = context.pricing, context.longest
     size = np.zeros(len(context.meshes))
     if layer.role == "below":
         return size
     for gemm in layer.gemms():
         rows, outputs, _ = gemm_shape(context, gemm)
-        if is_frozen(workload, layer):
-            outputs = adapter_width(workload, layer, gemm, outputs)
-        narrow = keeps_quantised(workload) and gemm.name not in HALF_PRECISION
-        element = NARROW[workload.training.precision] if narrow else ELEMENT
+        if is_frozen(pricing, layer):
+            outputs = adapter_width(pricing, layer, gemm, outputs)
+        narrow = keeps_quantised(pricing) and gemm.name not in HALF_PRECISION
+        element = NARROW[pricing.training.precision] if narrow else ELEMENT
         size = size + element * rows * outputs
     return size

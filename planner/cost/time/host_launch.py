@@ -51,10 +51,10 @@ def launched(
         Single-node steps of small GPT models on A100 do not fall below 3.5 ms a
         layer and micro-batch whatever the tensor degree: table of vTrain, KAIST.
     """
-    profile = context.workload.profile
+    profile = context.pricing.profile
     if profile.cuda_graphs not in LAUNCHED_ONE_BY_ONE:
         return forward, backward
-    link = context.workload.topology.cluster.host_link
+    link = context.pricing.topology.cluster.host_link
     each = share * profile.latency * launch_time(link.name)
     more = _beside_the_layer(context, routed=routed) + chunks * profile.host_ring
     ahead = (profile.host_forward + more) * each
@@ -67,7 +67,7 @@ def launched(
 
 def _beside_the_layer(context: Context, *, routed: bool) -> Floats:
     """Time to launch a layer's exchanges and experts, each way. [s]."""
-    profile = context.workload.profile
+    profile = context.pricing.profile
     tensor: Floats = np.where(context.meshes.tp > 1, profile.host_tensor, 0.0)
     launched = routed and profile.cuda_graphs != "router"
     return tensor + (profile.host_experts if launched else 0.0)

@@ -67,7 +67,7 @@ def layer_time(
         )
     if layer.role == "below":
         return passes[0], Parts().plus("compute", np.zeros(len(context.meshes)))
-    if not context.workload.offload.activations:
+    if not context.pricing.offload.activations:
         return passes
     return _with_copies(context, layer, kind, passes)
 
@@ -146,13 +146,13 @@ def repeated(
     """
     work = layer_work(context, layer)
     again = {
-        name: gemm_share(context.workload, layer, kind, name) * ahead
+        name: gemm_share(context.pricing, layer, kind, name) * ahead
         for name, ahead in work.gemms.items()
     }
     again["core"] = core_share(kind, layer) * work.core
     again["operators"] = kind.memory_ops * work.operators
     again["other_exchanges"] = kind.collectives * work.repeated
-    split = tensor_share(context.workload, layer, kind, context.meshes)
+    split = tensor_share(context.pricing, layer, kind, context.meshes)
     again["tensor_exchange"] = split * work.exchange
     if kind.modules:
         again["modules"] = module_time(context, layer, kind, work.beside)
@@ -163,10 +163,10 @@ def _with_copies(
     context: Context, layer: LayerKind, kind: RecomputeKind, passes: tuple[Parts, Parts]
 ) -> tuple[Parts, Parts]:
     """Add the exposed time of copies to the host and back."""
-    saved = kept_bytes(context.workload, layer, kind, context.meshes)
+    saved = kept_bytes(context.pricing, layer, kind, context.meshes)
     forward, backward = (
         parts.plus(
-            "offload_copies", exposed_copies(context.workload, saved, parts.total)
+            "offload_copies", exposed_copies(context.pricing, saved, parts.total)
         )
         for parts in passes
     )
@@ -204,14 +204,14 @@ def gemm_terms(
     if gemm.split.startswith("expert"):
         return _expert_terms(context, layer, gemm)
     rows, outputs, inputs = gemm_shape(context, gemm)
-    workload = context.workload
+    pricing = context.pricing
     narrow = gemm.name not in HALF_PRECISION
-    rate = gemm_rate(workload, narrow=narrow)
+    rate = gemm_rate(pricing, narrow=narrow)
     casts = [
         ours + theirs if narrow else np.zeros(len(context.meshes))
         for ours, theirs in zip(
-            _casts(workload, rows, outputs, inputs),
-            _weight_casts(workload, outputs * inputs),
+            _casts(pricing, rows, outputs, inputs),
+            _weight_casts(pricing, outputs * inputs),
             strict=True,
         )
     ]
@@ -231,25 +231,25 @@ def _trained(
     backward: dict[str, Floats],
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Terms with those of the adapters, or of the weight gradient. [s]."""
-    if is_frozen(context.workload, layer):
+    if is_frozen(context.pricing, layer):
         shape = gemm_shape(context, gemm)
-        ahead, behind = adapter_times(context.workload, layer, gemm, shape)
+        ahead, behind = adapter_times(context.pricing, layer, gemm, shape)
         return forward | {"adapters": ahead}, backward | {"adapters": behind}
     gradient = gemm_weight_time(context, layer, gemm)
     return forward, backward | {"weight_gradient": gradient}
 
 
 def _casts(
-    workload: Pricing, rows: Floats, outputs: Floats, inputs: Floats
+    pricing: Pricing, rows: Floats, outputs: Floats, inputs: Floats
 ) -> tuple[Floats, Floats]:
     """Time to cast a GEMM's input forward, its output's gradient backward. [s]."""
-    return cast_time(workload, rows * inputs), cast_time(workload, rows * outputs)
+    return cast_time(pricing, rows * inputs), cast_time(pricing, rows * outputs)
 
 
-def _weight_casts(workload: Pricing, weights: Floats) -> tuple[Floats, Floats]:
+def _weight_casts(pricing: Pricing, weights: Floats) -> tuple[Floats, Floats]:
     """Time to cast a GEMM's weight each way, where none is kept quantised. [s]."""
-    kept = workload.recipe.keeps_fp8
-    once = weights * 0.0 if kept else cast_time(workload, weights)
+    kept = pricing.recipe.keeps_fp8
+    once = weights * 0.0 if kept else cast_time(pricing, weights)
     return once, once
 
 
@@ -264,8 +264,8 @@ def _expert_terms(
     assert isinstance(layer.ffn, Moe)
     local_experts = layer.ffn.experts / context.meshes.ep
     copies, outputs, inputs = gemm_shape(context, gemm)
-    rate = gemm_rate(context.workload, grouped=True)
-    casts = _casts(context.workload, copies, outputs, inputs)
+    rate = gemm_rate(context.pricing, grouped=True)
+    casts = _casts(context.pricing, copies, outputs, inputs)
     weights = rate.element * (local_experts - 1) * outputs * inputs / rate.bandwidth
     forward = {"product": gemm_time(rate, copies, outputs, inputs)}
     backward = {"input_gradient": gemm_time(rate, copies, inputs, outputs)}
@@ -280,7 +280,7 @@ def _expert_work(
     """Time of the experts' products, and of the casts of their inputs. [s]."""
     whole = [times for key, times in beside.items() if " expert" in key]
     casts = [
-        _casts(context.workload, *gemm_shape(context, gemm))
+        _casts(context.pricing, *gemm_shape(context, gemm))
         for gemm in layer.gemms()
         if gemm.split.startswith("expert")
     ]

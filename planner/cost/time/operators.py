@@ -97,7 +97,7 @@ def operator_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     Returns:
         Forward and backward. [s], shape (meshes,)
     """
-    share, profile = shares(context), context.workload.profile
+    share, profile = shares(context), context.pricing.profile
     moved: dict[str, tuple[float, float]] = {}
     for each in operators(layer):
         ahead, behind = moved.get(each.split, (0.0, 0.0))
@@ -106,8 +106,8 @@ def operator_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     forward = np.sum([moved[key][0] * share[key] for key in moved], axis=0) + sorting
     backward = np.sum([moved[key][1] * share[key] for key in moved], axis=0) + sorting
     return (
-        memory_time(context.workload, forward, profile.forward_operators),
-        memory_time(context.workload, backward, profile.backward_operators),
+        memory_time(context.pricing, forward, profile.forward_operators),
+        memory_time(context.pricing, backward, profile.backward_operators),
     )
 
 
@@ -129,7 +129,7 @@ def sorting_bytes(context: Context, layer: LayerKind) -> Floats:
         num_local_experts > 1. DeepEP and HybridEP send tokens without that step.
     """
     ffn, meshes = layer.ffn, context.meshes
-    dispatch = context.workload.profile.expert_dispatch
+    dispatch = context.pricing.profile.expert_dispatch
     if not isinstance(ffn, Moe) or dispatch != "all-to-all":
         return np.zeros(len(meshes))
     several = (meshes.ep > 1) & (ffn.experts > meshes.ep)

@@ -49,12 +49,12 @@ def module_time(
     for each in again:
         moved = moved + each.forward * share[each.split]
     every = sum(1 for _ in operators(layer))
-    kernels = context.workload.profile.forward_operators * len(again) / every
-    time = memory_time(context.workload, moved, kernels)
+    kernels = context.pricing.profile.forward_operators * len(again) / every
+    time = memory_time(context.pricing, moved, kernels)
     return time + _exchanges_again(context, layer, kind, beside)
 
 
-def skipped_gemm(workload: Pricing, layer: LayerKind, kind: RecomputeKind) -> str:
+def skipped_gemm(pricing: Pricing, layer: LayerKind, kind: RecomputeKind) -> str:
     """Product at the end of a recomputed layer, where recomputation stops before it.
 
     The product's operands are the last tensors that the backward needs: ``fc2`` of a
@@ -73,25 +73,25 @@ def skipped_gemm(workload: Pricing, layer: LayerKind, kind: RecomputeKind) -> st
     else:
         last = ffn.shared_ffn and not (ffn.shared_gate or ffn.shared_first)
         name = "shared_fc2" if last else ""
-    behind = layer.ends_in_norm or workload.recipe.dropout_bytes > 0
-    if not kind.stops_early or behind or adapters_beside(workload, layer, name):
+    behind = layer.ends_in_norm or pricing.recipe.dropout_bytes > 0
+    if not kind.stops_early or behind or adapters_beside(pricing, layer, name):
         return ""
     return name
 
 
 def gemm_share(
-    workload: Pricing, layer: LayerKind, kind: RecomputeKind, name: str
+    pricing: Pricing, layer: LayerKind, kind: RecomputeKind, name: str
 ) -> float:
     """Share of a GEMM's forward that a kind of recompute runs again."""
     if kind.drops_key and name == "qkv":
         return key_share(layer)
-    if name == skipped_gemm(workload, layer, kind):
+    if name == skipped_gemm(pricing, layer, kind):
         return 0.0
     return kind.gemms.get(name, kind.gemms.get("*", 0.0))
 
 
 def tensor_share(
-    workload: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
+    pricing: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
 ) -> Floats:
     """Share of a layer's forward collectives over tensor ranks that run again.
 
@@ -101,7 +101,7 @@ def tensor_share(
     Returns:
         The share. [1], shape (meshes,)
     """
-    if skipped_gemm(workload, layer, kind) != "fc2":
+    if skipped_gemm(pricing, layer, kind) != "fc2":
         return np.full(len(meshes), kind.collectives)
     halves = 1 if layer.parallel else 2
     last = 1.0 / (halves * (1 + meshes.sp))

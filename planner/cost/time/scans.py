@@ -28,30 +28,30 @@ def scan_times(context: Context, block: ScanBlock) -> tuple[Floats, Floats]:
     References:
         Fits of ``hardware/calibration/scans.yaml``.
     """
-    workload, rate = context.workload, rate_of(context.workload, block)
+    pricing, rate = context.pricing, rate_of(context.pricing, block)
     span = context.rows.span
-    work = block.core_flops(block.attended(workload.training.span, causal=False))
+    work = block.core_flops(block.attended(pricing.training.span, causal=False))
     # Every rank multiplies the keys and queries of a repeated group again.
     ranks = np.asarray(context.meshes.tp * context.meshes.cp, dtype=float)
-    again = block.attended(workload.training.span, causal=False)
+    again = block.attended(pricing.training.span, causal=False)
     whole = work + again * block.repeated_width(ranks)
     share = context.local / context.meshes.tp
-    launch = rate.launch * workload.profile.latency
+    launch = rate.launch * pricing.profile.latency
     forward = whole * share / rate.flops + rate.step * span + launch
     return forward, rate.backward * forward
 
 
-def rate_of(workload: Pricing, block: ScanBlock) -> ScanRate:
+def rate_of(pricing: Pricing, block: ScanBlock) -> ScanRate:
     """Measured rate of a block's scan on the job's chip.
 
     Args:
-        workload: The job. [-]
+        pricing: The job. [-]
         block: The layer's scan. [-]
     """
-    return scan_rate(block.scan, workload.gpu)
+    return scan_rate(block.scan, pricing.gpu)
 
 
-def scan_sources(workload: Pricing) -> tuple[str, ...]:
+def scan_sources(pricing: Pricing) -> tuple[str, ...]:
     """Say where the rates of a job's scans come from, and what they are borrowed from.
 
     Returns:
@@ -59,8 +59,8 @@ def scan_sources(workload: Pricing) -> tuple[str, ...]:
     """
     rates = [
         rate_of(part, kind.attention).source
-        for part in workload.parts
-        for kind in workload.kinds
+        for part in pricing.parts
+        for kind in pricing.kinds
         if isinstance(kind.attention, ScanBlock)
     ]
     return tuple(dict.fromkeys(rates))

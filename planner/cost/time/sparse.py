@@ -31,21 +31,21 @@ def index_times(context: Context, block: AttentionBlock) -> tuple[Floats, Floats
     Returns:
         Forward and backward. [s], shape (meshes,)
     """
-    workload = context.workload
+    pricing = context.pricing
     flops = context.by_span(partial(block.index_flops, causal=True))
-    product = flops * context.local / gemm_rate(workload, narrow=False).flops
+    product = flops * context.local / gemm_rate(pricing, narrow=False).flops
     rate = block.rate if isinstance(block, CompressedAttention) else 1
     moved = SCORE_TRAFFIC * context.rows.span / 2 / rate * context.local
-    return product + memory_time(workload, moved, CHOICES), 2 * product
+    return product + memory_time(pricing, moved, CHOICES), 2 * product
 
 
-def sparse_sources(workload: Pricing) -> tuple[str, ...]:
+def sparse_sources(pricing: Pricing) -> tuple[str, ...]:
     """Say what the time of attention over chosen keys rests on.
 
     Returns:
         Sentences; none for a model that attends to all keys. [text]
     """
-    cores = [kind.attention for kind in workload.kinds]
+    cores = [kind.attention for kind in pricing.kinds]
     said = []
     if any(isinstance(core, Sparse) for core in cores):
         said.append(

@@ -50,7 +50,7 @@ def sharded_parts(
     again = regather_time(data, owned, gather)
     there, back = buffer_copies(data, owned)
     gathers, reduces = (
-        data.workload.takes(name, data.meshes).astype(np.float64) for name in BESIDE
+        data.pricing.takes(name, data.meshes).astype(np.float64) for name in BESIDE
     )
 
     def shown(moved: Floats, hidden: Floats, beside: Floats, kappa: Floats) -> Floats:
@@ -86,7 +86,7 @@ def buffer_copies(data: DataGroups, owned: Owned) -> tuple[Floats, Floats]:
     Returns:
         Forward and backward, which may gather again. [s], shape (meshes,)
     """
-    rate, profile = stream_rate(data.workload), data.workload.profile
+    rate, profile = stream_rate(data.pricing), data.pricing.profile
     trained = owned.dense + owned.expert
     held = trained + owned.frozen + owned.frozen_expert
     there = profile.gather_copy * held / rate
@@ -124,8 +124,8 @@ def contention_time(
     Returns:
         Time. [s], shape (meshes,)
     """
-    groups = -(-data.meshes.micro_batches // scatter_every(data.workload, data.meshes))
-    job, meshes = data.workload, data.meshes
+    groups = -(-data.meshes.micro_batches // scatter_every(data.pricing, data.meshes))
+    job, meshes = data.pricing, data.meshes
     gathered = gather * contention(data, owned, gather, reduces=0.0)
     reduced = scatter * contention(data, owned, scatter, gathers=0.0)
     lost = gathered * job.takes("overlap_param_gather", meshes)
@@ -148,7 +148,7 @@ def edge_transfers(data: DataGroups, owned: list[Owned]) -> tuple[Floats, Floats
     return np.where(zero > 0, gathers, 0.0), scatters
 
 
-def scatter_every(workload: Pricing, meshes: Meshes) -> Ints:
+def scatter_every(pricing: Pricing, meshes: Meshes) -> Ints:
     """Micro-batches per gradient reduce-scatter.
 
     All micro-batches of the step, unless the framework keeps gradients sharded
@@ -157,7 +157,7 @@ def scatter_every(workload: Pricing, meshes: Meshes) -> Ints:
     Returns:
         Micro-batches. [1], shape (meshes,)
     """
-    grouped = workload.recipe.gradients_reduced_per_group & (meshes.zero == 2)
+    grouped = pricing.recipe.gradients_reduced_per_group & (meshes.zero == 2)
     every = np.where(grouped, meshes.pp, meshes.micro_batches)
     return np.minimum(every, meshes.micro_batches)
 
@@ -179,13 +179,13 @@ def stage_transfer(context: Context, joint: Floats | None = None) -> Floats:
     References:
         Narayanan et al., arXiv:2104.04473, section 4.1: scatter/gather.
     """
-    workload, meshes = context.workload, context.meshes
-    rate, crosses = axes.stage_bandwidth(workload.topology, meshes)
+    pricing, meshes = context.pricing, context.meshes
+    rate, crosses = axes.stage_bandwidth(pricing.topology, meshes)
     if joint is not None:
         rate, crosses = joint, np.ones(len(meshes), dtype=bool)
-    whole = ELEMENT * workload.model.stream_width * context.local
+    whole = ELEMENT * pricing.model.stream_width * context.local
     split = sequence_split(meshes)
-    scattered = workload.profile.stage_scatter & (split == 1) & (meshes.tp > 1)
+    scattered = pricing.profile.stage_scatter & (split == 1) & (meshes.tp > 1)
     share = np.where(scattered, 1.0 / meshes.tp, split)
     time = wire.send_time(context.links, whole * share, rate, crosses)
     gather = wire.all_gather_time(context.links, whole, context.tensor)
@@ -210,17 +210,17 @@ def twin_time(data: DataGroups, owned: Owned) -> Floats:
     Leaves out that the two ranks may be further apart than neighbouring stages. Leaves
     out that they could share one optimizer's states: each copy has its own.
     """
-    workload, meshes = data.workload, data.meshes
+    pricing, meshes = data.pricing, data.meshes
     dense = np.where(meshes.zero > 0, meshes.dp_shard, 1)
     expert = np.where(meshes.zero > 0, meshes.expert_shard, 1)
     reduced = owned.dense / dense + owned.expert / expert
-    rate, crosses = axes.stage_bandwidth(workload.topology, meshes)
-    message = workload.recipe.gradient_bytes * reduced
+    rate, crosses = axes.stage_bandwidth(pricing.topology, meshes)
+    message = pricing.recipe.gradient_bytes * reduced
     time = wire.send_time(data.links, message, rate, crosses)
     return np.where((meshes.pp > 1) & (reduced > 0), time, 0.0)
 
 
-def straggler_factor(workload: Pricing, meshes: Meshes) -> Floats:
+def straggler_factor(pricing: Pricing, meshes: Meshes) -> Floats:
     """Slowest of n nodes over their mean: ``1 + sigma sqrt(2 ln n)``.
 
     Every node waits for every other within a step, whatever axis joins them: replicas
@@ -229,7 +229,7 @@ def straggler_factor(workload: Pricing, meshes: Meshes) -> Floats:
     Returns:
         Factor on the step. [1], shape (meshes,)
     """
-    per_node = workload.topology.cluster.node.gpus_per_node
+    per_node = pricing.topology.cluster.node.gpus_per_node
     nodes = np.maximum(meshes.gpus // per_node, 1)
     spread = np.sqrt(2.0 * np.log(nodes))
-    return 1.0 + workload.profile.straggler * spread
+    return 1.0 + pricing.profile.straggler * spread

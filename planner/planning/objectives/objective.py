@@ -22,11 +22,11 @@ def objective_of(
     Returns:
         Value, bound and gap; the value is 0 without a plan. [-]
     """
-    workload = outcomes[0].workload
+    pricing = outcomes[0].pricing
     bound = min(outcome.bound_s for outcome in outcomes)
-    if not workload.aim.is_step:
-        return _amount(workload, bound, found)
-    tokens = workload.training.step_tokens
+    if not pricing.aim.is_step:
+        return _amount(pricing, bound, found)
+    tokens = pricing.training.step_tokens
     most = 0.0 if bound == float("inf") else tokens / max(bound, 1e-12)
     if not found:
         return Objective(name="throughput", value=0.0, bound=most, gap=1.0)

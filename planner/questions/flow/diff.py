@@ -59,7 +59,7 @@ def read_side(
     found = read_plan(path, catalog, calibration)
     plan = found.plan
     best = RankedPlan(rank=1, layout=plan.layout, estimate=plan.estimate)
-    return _compared(str(path), "plan", best, plan.spec, heading(found.workload))
+    return _compared(str(path), "plan", best, plan.spec, heading(found.pricing))
 
 
 def planned_side(job: Job, stop: Stop, told: Told) -> Compared:

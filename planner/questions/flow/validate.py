@@ -93,9 +93,9 @@ def plan_beside_log(
     Returns:
         The answer, of one row, and the run as a measured row. [-], [YAML]
     """
-    layout, workload = found.plan.layout, found.workload
+    layout, pricing = found.plan.layout, found.pricing
     with about(found.path):
-        outcome = logged_outcome(workload, partial_of(layout), log, file=log_file)
+        outcome = logged_outcome(pricing, partial_of(layout), log, file=log_file)
     name = f"{found.brief.job}-{log_file.stem}"
-    row = planned_row(name, found.plan.spec, workload, layout, log)
+    row = planned_row(name, found.plan.spec, pricing, layout, log)
     return validation([outcome]), planned_text(row)

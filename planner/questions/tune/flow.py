@@ -170,10 +170,10 @@ def continued(
     else:
         decision, more = decided(runs, readings, manifest.budget), tuple(runs)
     measured = any(read.row for read in readings.values())
-    workload = runs[0].found.workload
+    pricing = runs[0].found.pricing
     return tuning(
         folder,
-        _title_of(workload),
+        _title_of(pricing),
         more,
         readings,
         decision,
@@ -235,7 +235,7 @@ def _priced(
 ) -> Priced:
     run = next(run for run in manifest.runs if run.name == name)
     found = read_plan(folder / name / PLAN, catalog, own)
-    return Priced(run, found, estimate(found.workload, found.plan.layout))
+    return Priced(run, found, estimate(found.pricing, found.plan.layout))
 
 
 def _again(

@@ -15,12 +15,12 @@ _COLUMNS = ("number", "value", "source")
 _CURVES = frozenset({"source", "seq_len", "forward", "backward"})
 
 
-def source_sheets(workload: Pricing) -> tuple[Table, ...]:
+def source_sheets(pricing: Pricing) -> tuple[Table, ...]:
     """Facts of the hardware, measurements of it, and the software stack."""
     return (
-        *(sheet for part in workload.parts for sheet in _hardware(part)),
-        *(_measured(part) for part in workload.parts),
-        _stack(workload),
+        *(sheet for part in pricing.parts for sheet in _hardware(part)),
+        *(_measured(part) for part in pricing.parts),
+        _stack(pricing),
     )
 
 

@@ -196,20 +196,20 @@ def least_budgets(table: CostTable, space: Space) -> Floats:
     return np.where(never, np.inf, high)
 
 
-def device_columns(workload: Pricing, meshes: Meshes, held: Floats) -> Floats:
+def device_columns(pricing: Pricing, meshes: Meshes, held: Floats) -> Floats:
     """Memory that the driver reports of ranks that hold so many blocks.
 
     Args:
-        workload: The job.
+        pricing: The job.
         meshes: A mesh for each rank.
         held: States and activations. [block], shape (meshes,)
 
     Returns:
         Memory, as :func:`planner.cost.memory.buffers.device_bytes`. [B]
     """
-    profile = workload.profile
-    own = (held * BLOCK + buffer_bytes(workload, meshes)) * profile.memory_factor
-    fixed = communication_bytes(workload, meshes) + context_bytes(workload)
+    profile = pricing.profile
+    own = (held * BLOCK + buffer_bytes(pricing, meshes)) * profile.memory_factor
+    fixed = communication_bytes(pricing, meshes) + context_bytes(pricing)
     roomy = own / profile.fragmentation + fixed
     packed = np.minimum(own / profile.packing + fixed, roomy)
-    return np.maximum(packed, np.minimum(roomy, workload.gpu.memory_capacity))
+    return np.maximum(packed, np.minimum(roomy, pricing.gpu.memory_capacity))

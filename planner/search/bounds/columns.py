@@ -162,7 +162,7 @@ def _most_on_pools(table: CostTable, space: Space, even: Ints) -> Ints:
         weight = (hosting.T * rates).sum(axis=0) * space.vpp
         share = layers * rates.max(axis=0) / weight
         most = np.maximum(most, np.ceil(share * ROUNDED_UP))
-    free = int(table.workload.search.space == "full")
+    free = int(table.pricing.search.space == "full")
     most = np.minimum(most + 1 + free, layers)
     return np.where(space.menu < CHOSEN, layers, most).astype(np.int64)
 
@@ -190,8 +190,8 @@ def at_entry(values: Ints, space: Space) -> Ints:
 
 def _counts(table: CostTable) -> Ints:
     """Layers of every kind. [1], shape (kinds,)."""
-    counts = np.zeros(len(table.workload.kinds), dtype=np.int64)
-    for kind, count in table.workload.runs:
+    counts = np.zeros(len(table.pricing.kinds), dtype=np.int64)
+    for kind, count in table.pricing.runs:
         counts[kind] += count
     return counts
 

@@ -8,7 +8,7 @@ from planner.models.layers.blocks import LayerKind
 from planner.models.layers.parts import Gemm
 
 
-def step_floor(workload: Pricing) -> float:
+def step_floor(pricing: Pricing) -> float:
     """Bound the step of every layout by the products of the layers alone.
 
     All GPUs that host stages multiply at their sustained rate all the time::
@@ -27,45 +27,45 @@ def step_floor(workload: Pricing) -> float:
     Leaves out attention scores, memory traffic, launches, exchanges, bubbles and the
     optimizer, all of which only add.
     """
-    tokens = workload.training.step_tokens
-    rate = _most_tokens(workload)
+    tokens = pricing.training.step_tokens
+    rate = _most_tokens(pricing)
     return float(tokens / rate) if rate else 0.0
 
 
-def _most_tokens(workload: Pricing) -> float:
+def _most_tokens(pricing: Pricing) -> float:
     """Tokens of all GPUs of the hosting pools, or of as many as the user allows.
 
     An amount of a step is bounded from the step on all of them. [token/s].
     """
-    times = ((_per_token(part), part.gpus) for part in workload.parts)
-    limit = workload.search.largest("gpus") if workload.aim.is_step else None
-    left, rate = limit or workload.fleet_gpus, 0.0
+    times = ((_per_token(part), part.gpus) for part in pricing.parts)
+    limit = pricing.search.largest("gpus") if pricing.aim.is_step else None
+    left, rate = limit or pricing.fleet_gpus, 0.0
     for time, gpus in sorted((time, gpus) for time, gpus in times if time):
         used = min(gpus, left)
         rate, left = rate + used / time, left - used
     return rate
 
 
-def _per_token(workload: Pricing) -> float:
+def _per_token(pricing: Pricing) -> float:
     """Time of one GPU that multiplies one token through all layers. [s]."""
     return sum(
-        count * _layer_time(workload, workload.kinds[kind])
-        for kind, count in workload.runs
+        count * _layer_time(pricing, pricing.kinds[kind])
+        for kind, count in pricing.runs
     )
 
 
-def _layer_time(workload: Pricing, layer: LayerKind) -> float:
+def _layer_time(pricing: Pricing, layer: LayerKind) -> float:
     """Time of one GPU that multiplies one token through one layer. [s]."""
-    frozen = is_frozen(workload, layer)
+    frozen = is_frozen(pricing, layer)
     passes = 1 if layer.role == "below" else 2 if frozen else 3
     return sum(
-        passes * 2.0 * gemm.weights_per_token / _flops(workload, gemm)
+        passes * 2.0 * gemm.weights_per_token / _flops(pricing, gemm)
         for gemm in layer.gemms()
     )
 
 
-def _flops(workload: Pricing, gemm: Gemm) -> float:
+def _flops(pricing: Pricing, gemm: Gemm) -> float:
     """Sustained rate at which one product of a layer runs. [FLOP/s]."""
     if gemm.split.startswith("expert"):
-        return gemm_rate(workload, grouped=True).flops
-    return gemm_rate(workload, narrow=gemm.name not in HALF_PRECISION).flops
+        return gemm_rate(pricing, grouped=True).flops
+    return gemm_rate(pricing, narrow=gemm.name not in HALF_PRECISION).flops

@@ -25,7 +25,7 @@ Hashes = npt.NDArray[np.uint64]
 class _OfVariant:
     """Candidates of one variant as rows, in the order of their hashes."""
 
-    workload: Pricing
+    pricing: Pricing
     menu: tuple[str, ...]
     rows: list[Rows] = field(default_factory=list)
     bounds: list[Floats] = field(default_factory=list)
@@ -74,33 +74,33 @@ class KnownBounds:
         """Paths by shape that the searches have found."""
         self.variants: list[_OfVariant] = []
 
-    def of(self, workload: Pricing, space: Space) -> Floats:
+    def of(self, pricing: Pricing, space: Space) -> Floats:
         """Bounds of candidates, where they are known.
 
         Returns:
             Lower bounds; 0 where none is known. [s], shape (candidates,)
         """
-        return self._of(workload, space).of(_rows(workload, space))
+        return self._of(pricing, space).of(_rows(pricing, space))
 
-    def keep(self, workload: Pricing, space: Space, bounds: Floats) -> None:
+    def keep(self, pricing: Pricing, space: Space, bounds: Floats) -> None:
         """Remember bounds of candidates that are not known yet.
 
         Args:
-            workload: A variant of the job.
+            pricing: A variant of the job.
             space: Candidates.
             bounds: Lower bound on every plan of each candidate. [s]
         """
-        rows, its = _rows(workload, space), self._of(workload, space)
+        rows, its = _rows(pricing, space), self._of(pricing, space)
         new = its.of(rows) == 0
         its.add(rows[new], bounds[new])
 
-    def _of(self, workload: Pricing, space: Space) -> _OfVariant:
+    def _of(self, pricing: Pricing, space: Space) -> _OfVariant:
         """Candidates of a variant, none at first."""
         for known in self.variants:
             same = known.menu == space.recompute
-            if same and _is_priced_alike(known.workload, workload):
+            if same and _is_priced_alike(known.pricing, pricing):
                 return known
-        self.variants.append(_OfVariant(workload, space.recompute))
+        self.variants.append(_OfVariant(pricing, space.recompute))
         return self.variants[-1]
 
 
@@ -113,12 +113,12 @@ def _is_priced_alike(one: Pricing, other: Pricing) -> bool:
     return alike and same
 
 
-def _rows(workload: Pricing, space: Space) -> Rows:
+def _rows(pricing: Pricing, space: Space) -> Rows:
     """Candidates as rows of numbers. [1], shape (candidates, columns)."""
     own = np.stack((space.vpp, space.schedules, space.menu), axis=1)
     columns: list[Rows] = [space.meshes.packed[space.mesh], own.astype(np.int32)]
-    if workload.mixed:
-        hosted = space.hosted().reshape(len(space), len(workload.stage_pools))
+    if pricing.mixed:
+        hosted = space.hosted().reshape(len(space), len(pricing.stage_pools))
         columns.append(hosted.astype(np.int32))
     return np.concatenate(columns, axis=1)
 

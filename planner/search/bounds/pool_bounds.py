@@ -157,7 +157,7 @@ class _Work:
         c, one = columns_of(table, space), np.ones_like(space.mesh)
         ways = _trips(table, space, c)
         return cls(
-            layers=table.workload.model.layers,
+            layers=table.pricing.model.layers,
             most=c.most,
             chunks=c.v,
             ends=np.where(c.folded | (c.copies > 1), 2, 1),
@@ -291,7 +291,7 @@ def _mean(table: CostTable, space: Space, hosting: Floats) -> Floats:
     rates = 1.0 / np.maximum(whole, 1.0)
     weights = rates / (hosting * rates).sum(axis=0)
     least = np.zeros(len(space))
-    for kind, count in table.workload.runs:
+    for kind, count in table.pricing.runs:
         both = [layer_times(part, kind, space) for part in table.each]
         least += count * (weights * both).min(axis=0)
     for end in ("embedding", "head"):
@@ -314,7 +314,7 @@ def layer_times(table: CostTable, kind: int, space: Space) -> Ints:
 def _model_at_best(table: CostTable, space: Space) -> Floats:
     """All layers of the model once ahead and back, each where it is quickest. [ns]."""
     total = np.zeros(len(space))
-    for kind, count in table.workload.runs:
+    for kind, count in table.pricing.runs:
         total += count * np.min(
             [layer_times(part, kind, space) for part in table.each], axis=0
         )
@@ -325,7 +325,7 @@ def _model_time(table: CostTable) -> Floats:
     """All layers of the model, once ahead and back. [ns], shape (menu, meshes)."""
     both = table.forward + table.backward
     total: Floats = sum(
-        (count * both[kind] for kind, count in table.workload.runs),
+        (count * both[kind] for kind, count in table.pricing.runs),
         np.zeros(both.shape[1:]),
     )
     return total

@@ -105,7 +105,7 @@ def block_work(
     both = table.forward + table.backward
     full = both[:, table.menu.index(BLOCK_KINDS[0])]
     dearer = (full - both.min(axis=1)).min(axis=0)[mesh]
-    few, more = np.divmod(table.workload.model.layers, pp * vpp)
+    few, more = np.divmod(table.pricing.model.layers, pp * vpp)
     layers = (pp * vpp - more) * np.minimum(size, few)
     layers = layers + more * np.minimum(size, few + 1)
     return np.asarray(layers * dearer * 1.0)

@@ -44,9 +44,9 @@ class ContextKinds:
     """
 
     def __init__(
-        self, workload: Pricing, micro_batches: Sequence[int], *, priced: bool = True
+        self, pricing: Pricing, micro_batches: Sequence[int], *, priced: bool = True
     ) -> None:
-        self.workload, self.priced = workload, priced
+        self.pricing, self.priced = pricing, priced
         self.micro_batches = list(micro_batches)
         self.known: dict[Ranks, tuple[list[list[int]], Counter[str]]] = {}
 
@@ -78,7 +78,7 @@ class ContextKinds:
             legal = legal[:1]
         if len(legal) < 2:
             return [legal] * (len(self.micro_batches) + 1), dropped
-        prices = _prices(self.workload, ranks, legal, self.micro_batches)
+        prices = _prices(self.pricing, ranks, legal, self.micro_batches)
         fronts = [[legal[i] for i in undominated(of_one)] for of_one in prices]
         return [*fronts, legal], dropped
 
@@ -87,16 +87,16 @@ class ContextKinds:
 
         Each pass shows half of the exchanges that hide beside neither pass.
         """
-        return self.workload.profile.ep_overlap and experts > 1
+        return self.pricing.profile.ep_overlap and experts > 1
 
     def _legal(self, tp: int, cp: int, dropped: Counter[str]) -> Iterator[int]:
-        limits, search = self.workload.framework.limits, self.workload.search
+        limits, search = self.pricing.framework.limits, self.pricing.search
         every = search.space == "full" or search.cp_kind is not None
         for family in limits.cp_kinds if every else limits.cp_kinds[:1]:
             for kind in _members(family, cp):
                 if not search.allows_context(kind):
                     dropped[BY_LIMIT] += 1
-                elif not heads_divide(self.workload, tp, inner_degree(kind, cp)):
+                elif not heads_divide(self.pricing, tp, inner_degree(kind, cp)):
                     dropped[BY_HEADS] += 1
                 else:
                     yield CP_KINDS.index(kind)
@@ -125,7 +125,7 @@ def undominated(prices: Floats) -> list[int]:
 
 
 def _prices(
-    workload: Pricing, ranks: Ranks, kinds: list[int], micro_batches: list[int]
+    pricing: Pricing, ranks: Ranks, kinds: list[int], micro_batches: list[int]
 ) -> npt.NDArray[np.float64]:
     """Times and memory of each kind, (micro-batches, kinds, prices)."""
     tp, cp, dp = ranks
@@ -135,10 +135,10 @@ def _prices(
         for kind in kinds
     ]
     columns: list[Floats] = []
-    for part, meshes in workload.on_parts(Meshes.from_rows(rows)):
+    for part, meshes in pricing.on_parts(Meshes.from_rows(rows)):
         context = Context.of(part, meshes)
         columns.append(communication_bytes(part, meshes))
-        for layer in workload.kinds:
+        for layer in pricing.kinds:
             columns += [*context_exchange(context, layer)]
             columns += [ring_chunks(context, layer) * part.profile.host_ring]
             copied = part.recipe.cp_repeats_kv

@@ -15,10 +15,10 @@ Degrees = tuple[int, int]
 class ExpertDegrees:
     """Expert and expert tensor degrees that model, framework and user allow."""
 
-    def __init__(self, workload: Pricing) -> None:
-        self.limits, self.search = workload.framework.limits, workload.search
-        self.moes = [k.ffn for k in workload.kinds if isinstance(k.ffn, Moe)]
-        self.domain = workload.domain
+    def __init__(self, pricing: Pricing) -> None:
+        self.limits, self.search = pricing.framework.limits, pricing.search
+        self.moes = [k.ffn for k in pricing.kinds if isinstance(k.ffn, Moe)]
+        self.domain = pricing.domain
         self.known: dict[tuple[int, int, int], tuple[list[Degrees], Counter[str]]] = {}
 
     def of(self, tp: int, ranks: int, sp: int, removed: Counter[str]) -> list[Degrees]:

@@ -139,17 +139,17 @@ class PoolShapes:
     total is within the limit.
     """
 
-    def __init__(self, workload: Pricing, legal: Axis) -> None:
-        self.workload, self.legal = workload, legal
-        self.parts = workload.parts
+    def __init__(self, pricing: Pricing, legal: Axis) -> None:
+        self.pricing, self.legal = pricing, legal
+        self.parts = pricing.parts
 
     def shapes(self) -> Iterator[Shape]:
         """The declared shapes, listed as they are asked for."""
-        sequences, first = self.workload.sequences, self.parts[0].gpus
-        for tp, cp in widths(self.workload, self.legal, first):
+        sequences, first = self.pricing.sequences, self.parts[0].gpus
+        for tp, cp in widths(self.pricing, self.legal, first):
             for dp in _upto(divisors(sequences), first // (tp * cp)):
                 blocks = [
-                    self._block(pool, tp, cp, dp) for pool in self.workload.stage_pools
+                    self._block(pool, tp, cp, dp) for pool in self.pricing.stage_pools
                 ]
                 if all(blocks):
                     for hosting in self._hostings(tp, cp, blocks):
@@ -173,12 +173,12 @@ class PoolShapes:
         """Stages of all pools together; none where a pool cannot host any. [1]."""
         if not all(choices):
             return range(0)
-        most = min(sum(map(max, choices)), self.workload.model.layers + 2)
+        most = min(sum(map(max, choices)), self.pricing.model.layers + 2)
         return range(sum(map(min, choices)), most + 1)
 
     def _allows(self, gpus: int) -> bool:
         """Tell if the user allows a layout of so many GPUs."""
-        return self.workload.search.allows("gpus", gpus)
+        return self.pricing.search.allows("gpus", gpus)
 
     def _block(self, pool: Pool, tp: int, cp: int, dp: int) -> int:
         """Ranks of a stage on one pool; 0 where the pool's degrees are not legal."""
@@ -189,13 +189,13 @@ class PoolShapes:
         if (wide, many) == (tp, dp):
             return tp * cp * dp
         legal = self.legal.tensor(wide) and self.legal.context(wide, cp)
-        divides = self.workload.sequences % many == 0
-        allowed = self.workload.search.allows("dp", many)
+        divides = self.pricing.sequences % many == 0
+        allowed = self.pricing.search.allows("dp", many)
         return wide * cp * many if legal and divides and allowed else 0
 
     def _ranks(self, part: Workload, block: int) -> list[int]:
         """Numbers of stages, of *block* GPUs each, that a pool may host. [1]."""
-        search = self.workload.search
+        search = self.pricing.search
         legal = [
             ranks
             for ranks in range(1, part.gpus // block + 1)
@@ -222,7 +222,7 @@ def dealt_out(
                 yield (one, *rest)
 
 
-def arrangements(workload: Pricing) -> tuple[Pricing, ...]:
+def arrangements(pricing: Pricing) -> tuple[Pricing, ...]:
     """A job on each pool of a fleet alone, and on several pools in every order.
 
     Pools host whole pipeline stages, and data-parallel groups stay in one pool.
@@ -234,23 +234,23 @@ def arrangements(workload: Pricing) -> tuple[Pricing, ...]:
         Jobs. On one kind of node the job itself. Where pods differ in size, also the
         job with whole stages in every pod, in order. [-]
     """
-    alone = not workload.framework.limits.pipeline or leaves_the_gpus(workload)
-    if not workload.pools:
-        pods = [] if alone else [pod.name for pod in workload.pods]
-        return (workload, *([workload.hosted_by(pods)] if pods else []))
-    most = 1 if alone else len(workload.pools)
-    names = [pool.name for pool in workload.pools]
+    alone = not pricing.framework.limits.pipeline or leaves_the_gpus(pricing)
+    if not pricing.pools:
+        pods = [] if alone else [pod.name for pod in pricing.pods]
+        return (pricing, *([pricing.hosted_by(pods)] if pods else []))
+    most = 1 if alone else len(pricing.pools)
+    names = [pool.name for pool in pricing.pools]
     orders = (order for n in range(1, most + 1) for order in permutations(names, n))
     return tuple(
-        place for order in orders for place in _degrees(workload.hosted_by(order))
+        place for order in orders for place in _degrees(pricing.hosted_by(order))
     )
 
 
-def keeps_to_pools(workload: Pricing, row: Sequence[int], most: int | None) -> bool:
+def keeps_to_pools(pricing: Pricing, row: Sequence[int], most: int | None) -> bool:
     """Tell if a mesh is whole, and within the limits, on pools with other degrees.
 
     Args:
-        workload: The job on several pools.
+        pricing: The job on several pools.
         row: Fields of a mesh. [1]
         most: Sequences in the largest micro-batch of the space; None: no limit. [1]
 
@@ -259,15 +259,15 @@ def keeps_to_pools(workload: Pricing, row: Sequence[int], most: int | None) -> b
     """
     at = dict(zip(_FIELDS, row, strict=True))
     return all(
-        _keeps(workload, at, pool, most) and _splits(workload, at, pool)
-        for pool in workload.stage_pools
+        _keeps(pricing, at, pool, most) and _splits(pricing, at, pool)
+        for pool in pricing.stage_pools
         if not pool.is_like_the_first
     )
 
 
-def _keeps(workload: Pricing, at: dict[str, int], pool: Pool, most: int | None) -> bool:
+def _keeps(pricing: Pricing, at: dict[str, int], pool: Pool, most: int | None) -> bool:
     """Tell if micro-batches and shards are whole and allowed on one pool."""
-    search, limits = workload.search, workload.framework.limits
+    search, limits = pricing.search, pricing.framework.limits
     micro, shard = at["micro_batch"] / pool.more, at["dp_shard"] * pool.more
     if micro.denominator > 1 or shard.denominator > 1 or int(shard) % at["cp"]:
         return False
@@ -282,16 +282,16 @@ def _keeps(workload: Pricing, at: dict[str, int], pool: Pool, most: int | None) 
         shard=int(shard),
         replicas=replicas,
     )
-    wrong = wrong or _apart(workload, at, pool)
+    wrong = wrong or _apart(pricing, at, pool)
     allowed = search.allows("micro_batch", int(micro))
     return wrong is None and allowed and search.allows("dp_shard", int(shard))
 
 
-def _apart(workload: Pricing, at: dict[str, int], pool: Pool) -> str | None:
+def _apart(pricing: Pricing, at: dict[str, int], pool: Pool) -> str | None:
     """Rule of two choices of a pool that the framework lacks together, or None."""
     degrees = {axis: at[axis] for axis in ("pp", "cp", "ep", "hpz")}
     degrees["tp"] = int(at["tp"] * pool.wider)
-    return clash_of(workload, degrees, zero=at["zero"])
+    return clash_of(pricing, degrees, zero=at["zero"])
 
 
 def _splits(workload: Workload, at: dict[str, int], pool: Pool) -> bool:
@@ -303,21 +303,21 @@ def _splits(workload: Workload, at: dict[str, int], pool: Pool) -> bool:
     return known and asked and heads_divide(workload, tp, dealt)
 
 
-def _degrees(workload: Pricing) -> Iterator[Pricing]:
+def _degrees(pricing: Pricing) -> Iterator[Pricing]:
     """A job with equal tp and dp on all pools, and with other degrees if allowed."""
-    yield workload
-    dense = not workload.model.expert_parameters
-    if workload.framework.limits.pool_degrees == "same" or not dense:
+    yield pricing
+    dense = not pricing.model.expert_parameters
+    if pricing.framework.limits.pool_degrees == "same" or not dense:
         return
     pairs = list(product(RATIOS, repeat=2))
-    for ratios in product(pairs, repeat=len(workload.stage_pools) - 1):
+    for ratios in product(pairs, repeat=len(pricing.stage_pools) - 1):
         if any(ratio != 1 for pair in ratios for ratio in pair):
-            first, *others = workload.stage_pools
+            first, *others = pricing.stage_pools
             hosts = [
                 replace(pool, wider=wider, more=more)
                 for pool, (wider, more) in zip(others, ratios, strict=True)
             ]
-            yield replace(workload, stage_pools=(first, *hosts))
+            yield replace(pricing, stage_pools=(first, *hosts))
 
 
 def _upto(values: list[int], most: int) -> list[int]:

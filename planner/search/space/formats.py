@@ -29,16 +29,16 @@ class NarrowGradients:
     the user lists formats. A variant of a single format keeps all layouts.
     """
 
-    def __init__(self, workload: Pricing) -> None:
-        self.routed = workload.model.expert_parameters > 0
-        self.least = self._least(workload)
+    def __init__(self, pricing: Pricing) -> None:
+        self.routed = pricing.model.expert_parameters > 0
+        self.least = self._least(pricing)
 
-    def _least(self, workload: Pricing) -> float:
+    def _least(self, pricing: Pricing) -> float:
         """Ranks that must share states; infinite where the rule does not hold. [1]."""
-        search, forms = workload.search, workload.framework.formats.gradients
+        search, forms = pricing.search, pricing.framework.formats.gradients
         alone = search.space != "full" or bool(search.choices("gradient_dtype"))
-        own, known = workload.comm_dtype, workload.sendable("gradients")
-        if alone or own is None or workload.offload != Offload():
+        own, known = pricing.comm_dtype, pricing.sendable("gradients")
+        if alone or own is None or pricing.offload != Offload():
             return float("inf")
         narrow = min(known, key=WIRE_BYTES.__getitem__)
         by_name = {str(name): form for name, form in forms.items()}

@@ -6,7 +6,7 @@ from planner.specs.layouts.offload import CATEGORIES
 
 
 def clash_of(
-    workload: Pricing,
+    pricing: Pricing,
     degrees: dict[str, int],
     *,
     zero: int | None = None,
@@ -17,14 +17,14 @@ def clash_of(
     framework itself refuses. The verifier refuses these choices, too.
 
     Args:
-        workload: The job; offload is one of the choices. [-]
+        pricing: The job; offload is one of the choices. [-]
         degrees: Axes by name. [1]
         zero: ZeRO stage; None where it is not chosen yet. [1]
 
     Returns:
         The rule, or None. [text]
     """
-    limits, offload = workload.framework.limits, workload.offload
+    limits, offload = pricing.framework.limits, pricing.offload
     if not limits.apart:
         return None
     moved = any(getattr(offload, name) for name in CATEGORIES)

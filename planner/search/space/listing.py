@@ -48,7 +48,7 @@ def packed(rows: Iterable[tuple[int, ...]], stop: Stop) -> Rows:
 class Listing:
     """Meshes of a space, with all that decides the candidates on each mesh."""
 
-    workload: Pricing
+    pricing: Pricing
     rows: Rows
     menu: tuple[str, ...]
     """Recompute kinds that are searched. [text]"""
@@ -74,14 +74,14 @@ class Listing:
 
     def part(self, some: slice, removed: Counter[str]) -> Space:
         """List the candidates on some meshes."""
-        workload, menu = self.workload, self.menu
-        full = workload.search.space == "full"
+        pricing, menu = self.pricing, self.menu
+        full = pricing.search.space == "full"
         meshes = Meshes.from_rows(self.rows[some])
-        tied = workload.framework.limits.recompute_scope == "plan" or len(menu) == 1
-        rows = schedule_rows(workload, meshes, removed, full=full, chunks=self.chunks)
-        found = [menu_rows(workload, rows, menu, removed, tied=tied)]
+        tied = pricing.framework.limits.recompute_scope == "plan" or len(menu) == 1
+        rows = schedule_rows(pricing, meshes, removed, full=full, chunks=self.chunks)
+        found = [menu_rows(pricing, rows, menu, removed, tied=tied)]
         if self.has_blocks:
-            found.append(block_rows(workload, meshes, rows, removed))
+            found.append(block_rows(pricing, meshes, rows, removed))
         columns = zip(*((*each, entry) for each, entry in found), strict=True)
         mesh, vpp, schedules, entry = map(np.concatenate, columns)
         more = BLOCK_KINDS if (entry < CHOSEN).any() else ()
@@ -95,9 +95,9 @@ class Listing:
             removed={},
             hostings=self.hostings[some],
         )
-        space = space.take(np.flatnonzero(of_the_variant(workload, space)))
-        if len(space) and workload.framework.writers:
-            space = space.take(written(workload, space, removed))
-        if len(space) and leaves_the_gpus(workload):
-            space = space.take(within_host_memory(workload, space, removed))
+        space = space.take(np.flatnonzero(of_the_variant(pricing, space)))
+        if len(space) and pricing.framework.writers:
+            space = space.take(written(pricing, space, removed))
+        if len(space) and leaves_the_gpus(pricing):
+            space = space.take(within_host_memory(pricing, space, removed))
         return space

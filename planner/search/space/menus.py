@@ -33,7 +33,7 @@ Pairs = npt.NDArray[np.bool_]
 """True where the first kind beats the second. [bool], shape (kinds, kinds)"""
 
 
-def offered(workload: Pricing) -> tuple[str, ...]:
+def offered(pricing: Pricing) -> tuple[str, ...]:
     """Kinds of recompute that a job's space may hold, before the user's limit.
 
     The default space has the framework's plain kinds, and combinations of modules that
@@ -44,20 +44,20 @@ def offered(workload: Pricing) -> tuple[str, ...]:
     Returns:
         Names: plain kinds, then combinations, with fewer modules first. [text]
     """
-    plain, search = workload.framework.limits.recompute, workload.search
-    others = [name for name in combinations(workload) if name not in plain]
+    plain, search = pricing.framework.limits.recompute, pricing.search
+    others = [name for name in combinations(pricing) if name not in plain]
     if search.recompute is not None:
         others = [name for name in others if search.allows_text("recompute", name)]
     elif search.space == "full":
-        fused = not is_unfused(workload)
+        fused = not is_unfused(pricing)
         others = [n for n in others if not (fused and CORE in parts_of_kind(n))]
     else:
-        others = [n for n in others if n in workload.framework.limits.recompute_recipes]
+        others = [n for n in others if n in pricing.framework.limits.recompute_recipes]
     return (*plain, *others)
 
 
 def searched(
-    workload: Pricing,
+    pricing: Pricing,
     rows: Rows,
     menu: tuple[str, ...],
     removed: Counter[str],
@@ -74,25 +74,25 @@ def searched(
     Returns:
         The kinds that are searched, in the order of *menu*. [text]
     """
-    limits, asked = workload.framework.limits, workload.search.recompute
+    limits, asked = pricing.framework.limits, pricing.search.recompute
     plain = (*limits.recompute, *(limits.recompute_recipes if asked is None else ()))
     if len(rows) == 0 or set(menu) <= set(plain):
         return menu
-    if workload.search.recompute is None and len(menu) > MOST_KINDS:
-        convex = convex_part(workload, rows, menu)
+    if pricing.search.recompute is None and len(menu) > MOST_KINDS:
+        convex = convex_part(pricing, rows, menu)
         left = tuple(name for name in menu if name in plain or name in convex)
         removed[BY_CONVEX] += len(menu) - len(left)
         menu = left
-    if workload.aim.kernel:
+    if pricing.aim.kernel:
         # A kind that takes longer may yet compute less.
         return menu
-    gone = beaten(workload, rows, menu, stop) - set(plain)
+    gone = beaten(pricing, rows, menu, stop) - set(plain)
     removed[BEATEN] += len(gone)
     return tuple(name for name in menu if name not in gone)
 
 
 def beaten(
-    workload: Pricing,
+    pricing: Pricing,
     rows: Rows,
     menu: tuple[str, ...],
     stop: Stop | None = None,
@@ -121,7 +121,7 @@ def beaten(
             break
         stop.check()
         some = Meshes.from_rows(rows[at])
-        each = (fill_table(part, own, menu) for part, own in workload.on_parts(some))
+        each = (fill_table(part, own, menu) for part, own in pricing.on_parts(some))
         cells = np.concatenate([_cells(table) for table in each])
         for e in range(size):
             no_worse[:, e] &= (cells <= cells[:, [e]]).all(axis=(0, 2))
@@ -153,7 +153,7 @@ def _cells(table: CostTable) -> Ints:
     return np.concatenate([np.broadcast_to(each, shape) for each in columns])
 
 
-def convex_part(workload: Pricing, rows: Rows, menu: tuple[str, ...]) -> frozenset[str]:
+def convex_part(pricing: Pricing, rows: Rows, menu: tuple[str, ...]) -> frozenset[str]:
     """Kinds on the convex front of a model's time and saved activations.
 
     Time and memory are sums over all layers for one micro-batch, relative to the first
@@ -161,10 +161,10 @@ def convex_part(workload: Pricing, rows: Rows, menu: tuple[str, ...]) -> frozens
     exchange rate of time for memory makes it the cheapest.
     """
     some = Meshes.from_rows(rows[next(_chunks(len(rows)))])
-    first, own = workload.on_parts(some)[0]
+    first, own = pricing.on_parts(some)[0]
     table = fill_table(first, own, menu)
-    counts = np.zeros(len(workload.kinds))
-    for kind, count in workload.runs:
+    counts = np.zeros(len(pricing.kinds))
+    for kind, count in pricing.runs:
         counts[kind] += count
     time, held = (
         _relative(np.tensordot(counts, column, axes=1))

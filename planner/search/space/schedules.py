@@ -49,7 +49,7 @@ Chunks = dict[int, list[int]]
 
 
 def schedule_rows(
-    workload: Pricing,
+    pricing: Pricing,
     meshes: Meshes,
     removed: Counter[str],
     *,
@@ -64,20 +64,20 @@ def schedule_rows(
     computes as long as 1F1B. So GPipe gains only the transfers that 1F1B waits for.
 
     Args:
-        workload: The job.
+        pricing: The job.
         meshes: Meshes of the space.
         removed: Counts by rule, to which the counts of the rules here are added.
         full: True for the full space.
         chunks: Result of :func:`chunk_counts`, where already counted.
     """
-    search = workload.search
+    search = pricing.search
     plain = search.allows_text("schedule", "1f1b") and search.allows("vpp", 1)
     removed["limit:vpp or schedule"] += 0 if plain else len(meshes)
     if chunks is None:
-        chunks = chunk_counts(workload, meshes.pp, removed, full=full)
+        chunks = chunk_counts(pricing, meshes.pp, removed, full=full)
     pairs = [(SEARCHED.index(name), _chunks_of(name)) for name in ON_REQUEST]
-    there = [_on_request(workload, meshes, name, full=full) for name in ON_REQUEST]
-    kinds = np.stack([meshes.pp, _interleaves(workload, meshes), *there], axis=1)
+    there = [_on_request(pricing, meshes, name, full=full) for name in ON_REQUEST]
+    kinds = np.stack([meshes.pp, _interleaves(pricing, meshes), *there], axis=1)
     kinds, kind = np.unique(kinds, axis=0, return_inverse=True)
     lists = [
         ([(1, PLAIN)] if plain else [])
@@ -88,7 +88,7 @@ def schedule_rows(
     rows, places = _spread(kind.ravel(), [len(each) for each in lists])
     flat = np.array([row for each in lists for row in each], dtype=np.int64)
     found = Rows(rows, *flat.reshape(-1, 2)[places].T)
-    short = np.flatnonzero(_simulated(workload, meshes, found))
+    short = np.flatnonzero(_simulated(pricing, meshes, found))
     rule = "a step too long to simulate, in which nothing repeats"
     removed[rule] += len(rows) - len(short)
     return found.take(short) if len(short) < len(rows) else found
@@ -102,11 +102,11 @@ def _spread(kind: Ints, sizes: list[int]) -> tuple[Ints, Ints]:
     return rows, np.cumsum(each)[kind][rows] + np.arange(len(rows)) - before[rows]
 
 
-def _simulated(workload: Pricing, meshes: Meshes, rows: Rows) -> Mask:
+def _simulated(pricing: Pricing, meshes: Meshes, rows: Rows) -> Mask:
     """True where a step is short, or has a short step that stands for it."""
     pp, m = meshes.pp[rows.mesh], meshes.micro_batches[rows.mesh]
     short: Mask = operation_count(pp, rows.vpp, m) <= MOST_OPERATIONS
-    every = scatter_every(workload, meshes)[rows.mesh]
+    every = scatter_every(pricing, meshes)[rows.mesh]
     for row in np.flatnonzero(~short).tolist():
         name, groups = SEARCHED[rows.schedule[row]], int(every[row])
         shape = (name, int(pp[row]), int(rows.vpp[row]), int(m[row]))
@@ -155,15 +155,15 @@ def _chunks_of(schedule: str) -> int:
     return 2 if schedule in V_SHAPED else 1
 
 
-def _on_request(workload: Pricing, meshes: Meshes, name: str, *, full: bool) -> Mask:
+def _on_request(pricing: Pricing, meshes: Meshes, name: str, *, full: bool) -> Mask:
     """True on the meshes on which a schedule is in the space."""
-    search, limits = workload.search, workload.framework.limits
+    search, limits = pricing.search, pricing.framework.limits
     chunks = _chunks_of(name)
     wanted = full or search.schedule is not None
     wanted &= search.allows_text("schedule", name) and search.allows("vpp", chunks)
     # DualPipe holds every stage twice: both copies cost the same on one pool alone.
-    wanted &= not (workload.mixed and name == "dualpipe")
-    there: Mask = wanted & (name in limits.schedules) & _exists(workload, meshes, name)
+    wanted &= not (pricing.mixed and name == "dualpipe")
+    there: Mask = wanted & (name in limits.schedules) & _exists(pricing, meshes, name)
     return there
 
 

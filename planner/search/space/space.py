@@ -48,23 +48,23 @@ MOST_DEFAULT_CONTEXT = 64
 class Enumerator:
     """Lists the legal meshes of a job in a fixed order, counting what it drops."""
 
-    def __init__(self, workload: Pricing, *, priced: bool = True) -> None:
+    def __init__(self, pricing: Pricing, *, priced: bool = True) -> None:
         """Begin a listing.
 
         Args:
-            workload: The job.
+            pricing: The job.
             priced: Leave out kinds whose prices are never best, but never all kinds.
         """
-        self.workload, self.priced = workload, priced
-        self.limits = workload.framework.limits
-        self.search = workload.search
+        self.pricing, self.priced = pricing, priced
+        self.limits = pricing.framework.limits
+        self.search = pricing.search
         self.removed: Counter[str] = Counter()
-        self.full = workload.search.space == "full"
-        shares = workload.offload
-        micro_batches = divisors(workload.sequences)
-        self.kinds = ContextKinds(workload, micro_batches, priced=priced)
-        self.narrow = NarrowGradients(workload)
-        self.experts = ExpertDegrees(workload)
+        self.full = pricing.search.space == "full"
+        shares = pricing.offload
+        micro_batches = divisors(pricing.sequences)
+        self.kinds = ContextKinds(pricing, micro_batches, priced=priced)
+        self.narrow = NarrowGradients(pricing)
+        self.experts = ExpertDegrees(pricing)
         self.offloaded = [name for name in CATEGORIES if getattr(shares, name) > 0]
 
     def space(
@@ -79,23 +79,21 @@ class Enumerator:
     ) -> Listing:
         """List the meshes of the space, whose candidates are made part by part."""
         stop = stop or Stop()
-        mixed = self.workload.mixed
+        mixed = self.pricing.mixed
         menu = self._recompute_menu()
-        blocks = [] if mixed else named_blocks(self.workload)
+        blocks = [] if mixed else named_blocks(self.pricing)
         hosted: list[tuple[int, ...]] = []
         if mixed and some is None:
             some = self._hosted_rows(stop, hosted)
         some = self.rows() if some is None else some
         rows, hostings = packed(some if menu or blocks else (), stop), tuple(hosted)
         if self.priced:
-            menu = searched(self.workload, rows, menu, self.removed, stop)
+            menu = searched(self.pricing, rows, menu, self.removed, stop)
         menu = menu if menu or blocks else (NO_RECOMPUTE,)
         alone = self._activations_alone() or mixed
         pp = np.unique(rows[:, PP_COLUMN]).astype(np.int64)
-        chunks = chunk_counts(self.workload, pp, self.removed, full=self.full)
-        return Listing(
-            self.workload, rows, menu, chunks, hostings, has_blocks=not alone
-        )
+        chunks = chunk_counts(self.pricing, pp, self.removed, full=self.full)
+        return Listing(self.pricing, rows, menu, chunks, hostings, has_blocks=not alone)
 
     def _keep(self, axis: str, value: int) -> bool:
         """Apply the user's limit on an axis, and count what it removes."""
@@ -113,11 +111,11 @@ class Enumerator:
     ) -> Iterator[tuple[int, ...]]:
         """Legal meshes on several pools; the ranks of each pool go to *hosted*. [1]."""
         most = None if self.full else MOST_DEFAULT_MICRO_BATCH
-        alike = all(pool.is_like_the_first for pool in self.workload.stage_pools)
+        alike = all(pool.is_like_the_first for pool in self.pricing.stage_pools)
         for shape in self._shapes():
             stop.check()
             for row in self._rows(shape):
-                if alike or keeps_to_pools(self.workload, row, most):
+                if alike or keeps_to_pools(self.pricing, row, most):
                     hosted.append(shape.hosting)
                     yield row
 
@@ -126,9 +124,9 @@ class Enumerator:
         if not self._keep("dp", dp):
             return
         shards, dropped = self._shards(tp, cp, dp)
-        mixed = self.workload.mixed
+        mixed = self.pricing.mixed
         for micro_batch in self._micro_batches(dp):
-            micro_batches = self.workload.sequences // (dp * micro_batch)
+            micro_batches = self.pricing.sequences // (dp * micro_batch)
             inner = self._inner(tp, pp, cp, dp, micro_batch)
             for sp, kind, (ep, etp), order in inner:
                 self.removed.update(dropped)
@@ -162,14 +160,14 @@ class Enumerator:
 
     def _shapes(self) -> Iterator[Shape]:
         """Shapes of the space: those that fill the fleet, or smaller ones too."""
-        if len(self.workload.makers) > 1:
+        if len(self.pricing.makers) > 1:
             self.removed["no collectives between GPUs of two makers"] += 1
             return iter(())
-        if self.workload.mixed:
-            return PoolShapes(self.workload, self._axis()).shapes()
-        if may_idle(self.workload) or not self._fills():
-            return SmallerFleets(self.workload, self._axis()).shapes()
-        return whole_shapes(self.workload, self._axis())
+        if self.pricing.mixed:
+            return PoolShapes(self.pricing, self._axis()).shapes()
+        if may_idle(self.pricing) or not self._fills():
+            return SmallerFleets(self.pricing, self._axis()).shapes()
+        return whole_shapes(self.pricing, self._axis())
 
     def _axis(self) -> Axis:
         """Degrees that the model can split and that the user allows."""
@@ -185,33 +183,33 @@ class Enumerator:
 
     def _fills(self) -> bool:
         """Tell if some layout fills the fleet, whatever the user's limits."""
-        free = self.workload.search.unlimited()
-        return Enumerator(replace(self.workload, search=free)).fills()
+        free = self.pricing.search.unlimited()
+        return Enumerator(replace(self.pricing, search=free)).fills()
 
     def fills(self) -> bool:
         """Tell if some layout uses every GPU, within the user's limits."""
         return any(
-            self.workload.sequences % shape.dp == 0
+            self.pricing.sequences % shape.dp == 0
             and self.search.allows("dp", shape.dp)
-            for shape in whole_shapes(self.workload, self._axis())
+            for shape in whole_shapes(self.pricing, self._axis())
         )
 
     def _apart(self, zero: int | None = None, **degrees: int) -> bool:
         """Tell if the framework lacks two choices together; count such cases."""
-        rule = clash_of(self.workload, degrees, zero=zero)
+        rule = clash_of(self.pricing, degrees, zero=zero)
         if rule is not None:
             self.removed[rule] += 1
         return rule is not None
 
     def _tensor_legal(self, tp: int) -> bool:
         """Heads, KV heads and inner widths divide; inside one scale-up domain."""
-        domain = self.workload.domain
+        domain = self.pricing.domain
         # The full space has groups over two domains, or wider if the user names them.
         wider = max(2 * domain, self.search.largest("tp") or 0)
         if tp > (wider if self.full else domain):
             self.removed["tp leaves the scale-up domain"] += 1
             return False
-        for kind in self.workload.kinds:
+        for kind in self.pricing.kinds:
             attention = kind.attention
             if attention.heads % tp:
                 self.removed["heads % tp"] += 1
@@ -234,10 +232,10 @@ class Enumerator:
         if cp > 1 and not self.limits.context_parallel:
             self.removed["the framework has no context parallelism"] += 1
             return False
-        if scan_rule(self.workload, tp, cp):
+        if scan_rule(self.pricing, tp, cp):
             self.removed["heads of scans % (tp * cp)"] += 1
             return False
-        if self.workload.training.seq_len % (tp * (2 * cp if cp > 1 else 1)):
+        if self.pricing.training.seq_len % (tp * (2 * cp if cp > 1 else 1)):
             self.removed["sequence % (tp * 2 cp)"] += 1
             return False
         return True
@@ -247,7 +245,7 @@ class Enumerator:
         if pp > 1 and not self.limits.pipeline:
             self.removed["the framework has no pipeline"] += 1
             return False
-        if pp > self.workload.model.layers + (2 if pp > 1 else 0):
+        if pp > self.pricing.model.layers + (2 if pp > 1 else 0):
             self.removed["more stages than layers"] += 1
             return False
         if pp > 1 and self._activations_alone():
@@ -262,13 +260,13 @@ class Enumerator:
 
     def _micro_batches(self, dp: int) -> Iterator[int]:
         """Micro-batches that divide the sequences of a replica."""
-        if self.workload.sequences % dp:
+        if self.pricing.sequences % dp:
             self.removed["global batch % dp"] += 1
             return
-        for micro_batch in divisors(self.workload.sequences // dp):
+        for micro_batch in divisors(self.pricing.sequences // dp):
             if micro_batch > MOST_DEFAULT_MICRO_BATCH and not self.full:
                 self.removed["micro-batch above the default space"] += 1
-            elif micro_batch % self.workload.training.together:
+            elif micro_batch % self.pricing.training.together:
                 self.removed["micro-batch of half a pair"] += 1
             elif self._keep("micro_batch", micro_batch):
                 yield micro_batch
@@ -277,7 +275,7 @@ class Enumerator:
         self, tp: int, pp: int, cp: int, dp: int, micro_batch: int
     ) -> Iterator[tuple[int, int, tuple[int, int], int]]:
         """Sequence parallelism, kind of cp, experts and rank order."""
-        ranks = tp, cp, dp if self.workload.mixed else pp * dp
+        ranks = tp, cp, dp if self.pricing.mixed else pp * dp
         for sp in self._sequence_parallel(tp):
             for experts in self.experts.of(tp, tp * cp * dp, sp, self.removed):
                 held = experts[0] * experts[1]
@@ -301,7 +299,7 @@ class Enumerator:
         routed = bool(self.experts.moes)
         names = [n for n in self.limits.orders if self.search.allows_text("order", n)]
         self.removed["limit:order"] += len(self.limits.orders) - len(names)
-        if self.workload.mixed:
+        if self.pricing.mixed:
             across = [n for n in names if ORDERS.index(n) != PP_INSIDE]
             self.removed["pp inside dp needs pools of one kind"] += len(names) - len(
                 across
@@ -340,7 +338,7 @@ class Enumerator:
         for name in self.offloaded:
             least = max(
                 LEAST_ZERO.get(name, 0),
-                self.limits.offload_least(name, getattr(self.workload.offload, name)),
+                self.limits.offload_least(name, getattr(self.pricing.offload, name)),
             )
             if zero < least:
                 self.removed[f"offload of {name} needs ZeRO-{least}"] += 1
@@ -348,26 +346,26 @@ class Enumerator:
         return True
 
     def _recompute_menu(self) -> tuple[str, ...]:
-        known = every = offered(self.workload)
+        known = every = offered(self.pricing)
         if self._activations_alone():
             known = tuple(name for name in every if name == NO_RECOMPUTE)
             dropped = len(every) - len(known)
             self.removed["offload of activations needs recompute none"] += dropped
         kept = [name for name in known if self.search.allows_text("recompute", name)]
         self.removed["limit:recompute"] += len(known) - len(kept)
-        whole = keeps_full(self.workload)
+        whole = keeps_full(self.pricing)
         return tuple(name for name in kept if whole or name != FULL)
 
 
-def fills(workload: Pricing) -> bool:
+def fills(pricing: Pricing) -> bool:
     """Tell if degrees that the user allows use every GPU of a fleet of one kind.
 
     Returns:
         False where every layout leaves GPUs idle, or there is none. [-]
     """
-    return Enumerator(workload).fills()
+    return Enumerator(pricing).fills()
 
 
-def enumerate_space(workload: Pricing, stop: Stop | None = None) -> Space:
+def enumerate_space(pricing: Pricing, stop: Stop | None = None) -> Space:
     """List the declared space of a job."""
-    return Enumerator(workload).space(stop=stop)
+    return Enumerator(pricing).space(stop=stop)

@@ -15,50 +15,50 @@ from planner.specs.frameworks.switches import FULL, Layouts
 from planner.specs.layouts.recompute import BLOCK_KINDS
 
 
-def with_and_without(workload: Pricing) -> Iterator[Pricing]:
+def with_and_without(pricing: Pricing) -> Iterator[Pricing]:
     """A variant for each setting of the switches that a plan decides.
 
     A plan is in the variant of the switches that the framework takes with the plan. So
     the variants share no plan and leave no plan out.
     """
-    names = workload.framework.by_plan
-    routed = workload.model.expert_parameters > 0
-    needs = workload.framework.switches
+    names = pricing.framework.by_plan
+    routed = pricing.model.expert_parameters > 0
+    needs = pricing.framework.switches
     states = [
         (True, False) if routed or not needs[name].experts_spread else (False,)
         for name in names
     ]
     for on in product(*states):
         off = (name for name, its in zip(names, on, strict=True) if not its)
-        yield replace(workload, without=frozenset(off))
+        yield replace(pricing, without=frozenset(off))
 
 
-def keeps_full(workload: Pricing) -> bool:
+def keeps_full(pricing: Pricing) -> bool:
     """Tell if a variant may recompute whole layers with the switches that are on.
 
     Returns:
         False where a switch that is on forbids it.
     """
-    needs, off = workload.framework.switches, workload.without
+    needs, off = pricing.framework.switches, pricing.without
     if off is None:
         return True
-    on = set(workload.framework.by_plan) - off
+    on = set(pricing.framework.by_plan) - off
     return all(needs[name].full_recompute for name in on)
 
 
-def of_the_variant(workload: Pricing, space: Space) -> Mask:
+def of_the_variant(pricing: Pricing, space: Space) -> Mask:
     """Candidates whose plans the framework takes with just the variant's switches.
 
     Returns:
         True for each such candidate. shape (candidates,)
     """
     kept = np.ones(len(space), dtype=bool)
-    if workload.without is None or not len(space):
+    if pricing.without is None or not len(space):
         return kept
-    where = where_of(workload, space)
-    for name in workload.framework.by_plan:
-        on = name not in workload.without
-        kept &= workload.framework.takes(name, where) == on
+    where = where_of(pricing, space)
+    for name in pricing.framework.by_plan:
+        on = name not in pricing.without
+        kept &= pricing.framework.takes(name, where) == on
     return kept
 
 

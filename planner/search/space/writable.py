@@ -20,9 +20,9 @@ MIXED = "mixed"
 class _Columns:
     """Meshes as the conditions of records read them, column by column."""
 
-    def __init__(self, workload: Pricing, meshes: Meshes, recompute: Any) -> None:
+    def __init__(self, pricing: Pricing, meshes: Meshes, recompute: Any) -> None:
         self._meshes = meshes
-        self.offload, self.comm_dtype = workload.offload, workload.sends
+        self.offload, self.comm_dtype = pricing.offload, pricing.sends
         self.recompute = recompute
 
     def __getattr__(self, name: str) -> Ints:
@@ -35,7 +35,7 @@ class _Columns:
         return np.array(CP_KINDS)[self._meshes.cp_kind]
 
 
-def written(workload: Pricing, space: Space, removed: Counter[str]) -> Ints:
+def written(pricing: Pricing, space: Space, removed: Counter[str]) -> Ints:
     """Candidates that the job's writer can express.
 
     A job that no writer can express keeps every candidate. Such a job is refused
@@ -45,35 +45,35 @@ def written(workload: Pricing, space: Space, removed: Counter[str]) -> Ints:
         Indices. [1], shape (kept,)
     """
     kept = np.ones(len(space), dtype=bool)
-    for lack in _lacks(workload):
-        missing = _missing(workload, space, lack) & kept
+    for lack in _lacks(pricing):
+        missing = _missing(pricing, space, lack) & kept
         if missing.any():
-            rule = f"{workload.framework.name} has no words for it: {lack.feature}"
+            rule = f"{pricing.framework.name} has no words for it: {lack.feature}"
             removed[rule] += int(missing.sum())
             kept &= ~missing
     return np.flatnonzero(kept)
 
 
-def _lacks(workload: Pricing) -> tuple[Lack, ...]:
+def _lacks(pricing: Pricing) -> tuple[Lack, ...]:
     """Lacks of the first writer that can express the job; empty without a writer."""
-    for writer in workload.framework.writers:
-        lacks = tuple(writer.lacks(workload.asked))
+    for writer in pricing.framework.writers:
+        lacks = tuple(writer.lacks(pricing.asked))
         if all(lack.when for lack in lacks):
             return lacks
     return ()
 
 
-def _missing(workload: Pricing, space: Space, lack: Lack) -> Flags:
+def _missing(pricing: Pricing, space: Space, lack: Lack) -> Flags:
     """Candidates that ask for what is lacking. [bool], shape (candidates,)."""
     if not lack.of_layers:
-        of_meshes = _holds(workload, space.meshes, lack, MIXED)
+        of_meshes = _holds(pricing, space.meshes, lack, MIXED)
         return of_meshes[space.mesh]
     names = np.array([*space.recompute, MIXED])
     entry = np.where(space.menu < 0, len(space.recompute), space.menu)
-    return _holds(workload, space.meshes.take(space.mesh), lack, names[entry])
+    return _holds(pricing, space.meshes.take(space.mesh), lack, names[entry])
 
 
-def _holds(workload: Pricing, meshes: Meshes, lack: Lack, recompute: Any) -> Flags:
+def _holds(pricing: Pricing, meshes: Meshes, lack: Lack, recompute: Any) -> Flags:
     assert lack.when is not None
-    found = lack.when(_Columns(workload, meshes, recompute))
+    found = lack.when(_Columns(pricing, meshes, recompute))
     return np.broadcast_to(np.asarray(found, dtype=bool), (len(meshes),))

@@ -111,7 +111,7 @@ class Clocks:
 
     def _gather(self, rank: int) -> None:
         """Schedule the events at which gathered parameters allow a first forward."""
-        if not self.prices.workload.profile.overlap_param_gather:
+        if not self.prices.pricing.profile.overlap_param_gather:
             self.free[rank] = self.gathered[rank][-1]
         heapq.heappush(self.events, (self.free[rank], rank))
         for chunk in range(self.layout.vpp):
@@ -152,7 +152,7 @@ class Clocks:
         """Tell if parameters arrive while this forward runs."""
         if op.micro or op.kind not in FORWARD:
             return False
-        return self.prices.workload.profile.overlap_param_gather
+        return self.prices.pricing.profile.overlap_param_gather
 
     def _run(self, op: Op, rank: int, stage: int, now: int) -> None:
         """Advance the clock over an operation and send its result."""
@@ -200,7 +200,7 @@ class Clocks:
 
     def _all_reduced(self, rank: int) -> int:
         """Time at which all gradients of a rank are reduced. [ns]."""
-        if self.prices.workload.profile.overlap_grad_reduce:
+        if self.prices.pricing.profile.overlap_grad_reduce:
             return max(self.reduced[rank], self.free[rank])
         groups = -(-self.micros // self.prices.scatter_every)
         return self.free[rank] + groups * sum(self._of_rank("scatter", rank))

@@ -36,10 +36,10 @@ def job(model: str, cluster: str, **fields: object) -> Pricing:
     return Pricing.candidate(workload)
 
 
-def peaks(workload: Pricing) -> list[float]:
+def peaks(pricing: Pricing) -> list[float]:
     """Device memory of every legal mesh and recompute kind under even stages."""
-    space = enumerate_space(workload)
-    table = fill_table(workload, space.meshes, space.recompute)
+    space = enumerate_space(pricing)
+    table = fill_table(pricing, space.meshes, space.recompute)
     found = []
     for candidate in range(len(space)):
         row, vpp = int(space.mesh[candidate]), int(space.vpp[candidate])
@@ -53,7 +53,7 @@ def peaks(workload: Pricing) -> list[float]:
         if in_class(costs, counts):
             menu = costs.menu
             layout = layout_of(
-                workload,
+                pricing,
                 space.meshes,
                 row,
                 schedule=costs.schedule,
@@ -61,7 +61,7 @@ def peaks(workload: Pricing) -> list[float]:
                 menu=menu,
                 counts=counts,
             )
-            found.append(weigh(workload, layout).peak_device_gib.value)
+            found.append(weigh(pricing, layout).peak_device_gib.value)
     return found
 
 

@@ -123,14 +123,14 @@ def test_a_larger_model_than_the_largest_does_not_fit() -> None:
     (job,) = resolve(
         spec(cluster="rtx-4090-1", method="qlora"), file="a test", base=Path()
     )
-    workload = Pricing.candidate(job)
-    name = largest_model(workload, lambda w: leanest(w, enough=True))
+    pricing = Pricing.candidate(job)
+    name = largest_model(pricing, lambda w: leanest(w, enough=True))
     assert name is not None
     sizes = preset_sizes()
     larger = [n for n in sizes if sizes[name] < sizes[n] < 2 * sizes[name]]
     assert larger
     for other in larger:
-        held = leanest(replace(workload, model=preset(other)))
+        held = leanest(replace(pricing, model=preset(other)))
         assert held is None or not held.fits
 
 

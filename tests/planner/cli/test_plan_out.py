@@ -86,7 +86,7 @@ def test_a_plan_without_words_in_its_framework_is_refused(tmp_path: Path) -> Non
     line = r"plan\.json:\d+: spec\.training\.state_bits"
     with pytest.raises(UnsupportedPlanError, match=line):
         emit_own(found)
-    held = plan_file(found.plan, found.workload, "job.yaml", None)
+    held = plan_file(found.plan, found.pricing, "job.yaml", None)
     with pytest.raises(UnsupportedPlanError, match=r"job\.yaml: spec\.training\.state"):
         emit_own(held)
 

@@ -39,12 +39,12 @@ def job(room: str = "torchtitan", **fields: object) -> Pricing:
     return replace(workload, model=model, framework=framework(room))
 
 
-def priced(workload: Pricing, **degrees: object) -> Estimate:
+def priced(pricing: Pricing, **degrees: object) -> Estimate:
     layout = PartialLayout.model_validate({"recompute": "none", **degrees})
-    plan = predict(workload, layout)
+    plan = predict(pricing, layout)
     device = [stage.device for stage in plan.estimate.memory.stages]
     step = plan.estimate.step_time_s.value
-    assert not violations(workload, plan.layout, step_s=step, device_gib=device)
+    assert not violations(pricing, plan.layout, step_s=step, device_gib=device)
     return plan.estimate
 
 

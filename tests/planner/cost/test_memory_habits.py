@@ -53,10 +53,10 @@ def mesh(*, zero: int = 0, tp: int = 1, dp: int = 1) -> Meshes:
     return Meshes.from_rows([(tp, 0, 1, 1, 1, 1, 1, dp, dp, zero, 1, 1, 4, 0)])
 
 
-def per_parameter(workload: Pricing, *, zero: int = 0, dp: int = 1) -> float:
+def per_parameter(pricing: Pricing, *, zero: int = 0, dp: int = 1) -> float:
     meshes = mesh(zero=zero, dp=dp)
-    owned = layer_owned(workload, workload.kinds[0], meshes)
-    total = state_bytes(workload, owned, meshes).total[0]
+    owned = layer_owned(pricing, pricing.kinds[0], meshes)
+    total = state_bytes(pricing, owned, meshes).total[0]
     return float(total / owned.dense[0])
 
 
@@ -188,8 +188,8 @@ def test_megatron_pads_its_vocabulary(tp: int, rows: int) -> None:
     assert np.all(padded_vocab(plain, mesh(tp=tp)) == 128_256)
 
 
-def buffers_of(workload: Pricing, kind: LayerKind, meshes: Meshes) -> Floats:
-    return layer_buffers(workload, layer_owned(workload, kind, meshes), meshes)
+def buffers_of(pricing: Pricing, kind: LayerKind, meshes: Meshes) -> Floats:
+    return layer_buffers(pricing, layer_owned(pricing, kind, meshes), meshes)
 
 
 def test_zero3_holds_layers_in_their_backward_and_one_in_the_loss() -> None:

@@ -24,12 +24,12 @@ def job(room: str = "megatron") -> Pricing:
     return replace(workload, framework=framework(room))
 
 
-def priced(workload: Pricing, **fractions: float) -> Estimate:
+def priced(pricing: Pricing, **fractions: float) -> Estimate:
     layout = LAYOUT.model_copy(update={"offload": Offload(**fractions)})
-    plan = predict(workload, layout)
+    plan = predict(pricing, layout)
     device = [stage.device for stage in plan.estimate.memory.stages]
     step = plan.estimate.step_time_s.value
-    assert not violations(workload, plan.layout, step_s=step, device_gib=device)
+    assert not violations(pricing, plan.layout, step_s=step, device_gib=device)
     assert plan.layout.offload == Offload(**fractions)
     return plan.estimate
 

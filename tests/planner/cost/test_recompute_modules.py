@@ -40,9 +40,9 @@ def mesh(**axes: int) -> Meshes:
     return Meshes.from_rows([tuple((start | axes).values())])
 
 
-def of_kind(workload: Pricing, name: str) -> LayerKind:
+def of_kind(pricing: Pricing, name: str) -> LayerKind:
     """The first layer, dense where the model has dense layers, or the last."""
-    return workload.kinds[0 if name == "dense" else -1]
+    return pricing.kinds[0 if name == "dense" else -1]
 
 
 def freed(model: str, name: str, layer: str = "dense") -> float:
@@ -108,22 +108,22 @@ def test_flops_that_a_module_runs_again(
     assert _again(workload, of_kind(workload, layer), name) == expected
 
 
-def again(workload: Pricing, layer: LayerKind, name: str, where: Meshes) -> float:
-    context = Context.of(workload, where)
-    _, backward = layer_time(context, layer, workload.recipe.kind(name))
+def again(pricing: Pricing, layer: LayerKind, name: str, where: Meshes) -> float:
+    context = Context.of(pricing, where)
+    _, backward = layer_time(context, layer, pricing.recipe.kind(name))
     return float(backward.by_cause["recompute"][0])
 
 
-def products(workload: Pricing, layer: LayerKind, where: Meshes, *names: str) -> float:
-    context = Context.of(workload, where)
+def products(pricing: Pricing, layer: LayerKind, where: Meshes, *names: str) -> float:
+    context = Context.of(pricing, where)
     ahead = [gemm_times(context, layer, g)[0] for g in layer.gemms() if g.name in names]
     return float(np.sum(ahead))
 
 
-def moved(workload: Pricing, size: float, operators: float) -> float:
+def moved(pricing: Pricing, size: float, operators: float) -> float:
     """Time of so many bytes, and of a share of the forward's operators."""
-    kernels = operators * workload.profile.forward_operators
-    return float(memory_time(workload, np.array([size]), kernels)[0])
+    kernels = operators * pricing.profile.forward_operators
+    return float(memory_time(pricing, np.array([size]), kernels)[0])
 
 
 def test_time_of_an_mlp_run_again() -> None:

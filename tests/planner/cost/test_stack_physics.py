@@ -48,11 +48,11 @@ def job(
     )
 
 
-def context(workload: Pricing, **axes: int) -> Context:
+def context(pricing: Pricing, **axes: int) -> Context:
     names = ("tp", "sp", "pp", "cp", "cp_kind", "ep", "etp", "dp", "dp_shard")
     names += ("zero", "hpz", "micro_batch", "micro_batches", "order")
     start = dict.fromkeys(names, 1) | {"sp": 0, "zero": 0, "order": 0}
-    return Context.of(workload, Meshes.from_rows([tuple((start | axes).values())]))
+    return Context.of(pricing, Meshes.from_rows([tuple((start | axes).values())]))
 
 
 def number(value: float) -> np.ndarray:
@@ -214,7 +214,7 @@ def test_what_is_gathered_is_copied_into_place_on_the_compute_stream() -> None:
     for copies in ({}, {"gather_copy": 4.0, "scatter_copy": 6.0}):
         data, owned = sharded(overlap_contention=0.0, **copies)
         shown.append([p.total for p in sharded_parts(data, owned, long, long)])
-    each = float(owned.dense[0]) / stream_rate(data.workload)
+    each = float(owned.dense[0]) / stream_rate(data.pricing)
     assert shown[0] == [1.0, 1.0]
     assert shown[1][0] - 1.0 == pytest.approx(4 * each)
     assert shown[1][1] - 1.0 == pytest.approx(10 * each)
@@ -251,7 +251,7 @@ def test_narrow_layers_are_faster_and_their_heads_are_not_touched() -> None:
     times = []
     for precision in ("bf16", "mxfp8", "nvfp4"):
         its = context(job(precision=precision))
-        layer = its.workload.model.kinds[0]
+        layer = its.pricing.model.kinds[0]
         wide = max(layer.gemms(), key=lambda gemm: gemm.weights)
         times.append(sum(float(t[0]) for t in gemm_times(its, layer, wide)))
     assert times[0] > times[1] > times[2]
@@ -265,7 +265,7 @@ def test_latency_acts_on_kernels() -> None:
 def test_an_exchange_in_pieces_beside_its_gemm() -> None:
     """Of 8 ranks: a GEMM of 10 c hides all but an eighth and the contention."""
     its = context(job(tp_overlap=True, tp_contention=0.05), tp=8, sp=1)
-    layer = its.workload.model.kinds[0]
+    layer = its.pricing.model.kinds[0]
     (gather,) = _one_gather(its)
     long: GemmTimes = (number(10 * gather), number(20 * gather))
     beside = {
@@ -289,7 +289,7 @@ def test_gathers_send_what_products_read_and_sums_stay_wide(
     """Gradients with scales by blocks travel twice, by rows and by columns."""
     stack = {"narrow_gathers": True, "hidden_tp": 0.0, "hidden_regather": 1.0}
     narrow = context(job(precision=precision, **stack), tp=8, sp=1)
-    layer = narrow.workload.model.kinds[0]
+    layer = narrow.pricing.model.kinds[0]
     wide = _one_gather(narrow)
     forward, backward = tensor_exchange(narrow, layer, {})
     assert forward == pytest.approx(2 * (_one_gather(narrow, inputs) + wide))
@@ -319,7 +319,7 @@ def _one_gather(its: Context, width: float = 2.0) -> np.ndarray:
 
 def test_without_gemms_an_exchange_in_pieces_shows_whole() -> None:
     its = context(job(tp_overlap=True), tp=8, sp=1)
-    layer = its.workload.model.kinds[0]
+    layer = its.pricing.model.kinds[0]
     forward, _ = tensor_exchange(its, layer, {})
     assert forward == pytest.approx(4 * _one_gather(its))
 
@@ -360,7 +360,7 @@ def test_host_work_of_a_step_is_added_once() -> None:
 
 def test_a_recompute_launches_its_kernels_again() -> None:
     its = context(job(host_forward=1.0, host_backward=2.0))
-    layer, kinds = its.workload.model.kinds[0], its.workload.recipe.kinds
+    layer, kinds = its.pricing.model.kinds[0], its.pricing.recipe.kinds
     for name, seconds in (("none", 2.0), ("full", 3.0)):
         _, backward = layer_time(its, layer, kinds[name])
         assert backward.total == pytest.approx(seconds)

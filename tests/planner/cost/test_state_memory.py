@@ -37,9 +37,9 @@ def with_states(states: dict[int, StateBytes]) -> Pricing:
     return replace(workload, framework=replace(workload.framework, recipe=recipe))
 
 
-def states_of(workload: Pricing, parameters: float, *, dp: int, zero: int) -> float:
+def states_of(pricing: Pricing, parameters: float, *, dp: int, zero: int) -> float:
     owned = Owned(np.array([parameters]), np.zeros(1))
-    return float(state_bytes(workload, owned, meshes(dp, zero)).total[0])
+    return float(state_bytes(pricing, owned, meshes(dp, zero)).total[0])
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_states_shrink_with_tp_and_with_dp(tp: int, dp: int) -> None:
             assert wider == here if zero == 0 else wider < here
 
 
-def layer_bytes(workload: Pricing, dp: int, zero: int, tp: int) -> float:
+def layer_bytes(pricing: Pricing, dp: int, zero: int, tp: int) -> float:
     """States of one layer on a rank. [B]."""
     mesh = meshes(dp, zero, tp=tp)
-    owned = layer_owned(workload, workload.kinds[0], mesh)
-    return float(state_bytes(workload, owned, mesh).total[0])
+    owned = layer_owned(pricing, pricing.kinds[0], mesh)
+    return float(state_bytes(pricing, owned, mesh).total[0])

@@ -48,9 +48,9 @@ def job(model: str, **training: object) -> Pricing:
 
 
 def backward_of(context: Context) -> float:
-    workload = context.workload
-    kind = workload.recipe.kinds["none"]
-    return float(layer_time(context, workload.kinds[0], kind)[1].total[0])
+    pricing = context.pricing
+    kind = pricing.recipe.kinds["none"]
+    return float(layer_time(context, pricing.kinds[0], kind)[1].total[0])
 
 
 def test_what_waits_for_w_in_gpt_is_18_s_b_h() -> None:
@@ -149,9 +149,9 @@ def test_no_weight_gradient_exceeds_its_backward(family: str) -> None:
 
     @settings(max_examples=examples(15))
     @given(jobs(framework("megatron"), family))
-    def never(workload: Pricing) -> None:
-        space = enumerate_space(workload)
-        table = fill_table(workload, space.meshes, space.recompute)
+    def never(pricing: Pricing) -> None:
+        space = enumerate_space(pricing)
+        table = fill_table(pricing, space.meshes, space.recompute)
         for kind, unit in enumerate(table.units):
             assert (unit.weight > 0).all()
             assert (unit.weight <= table.backward[kind].min(axis=0)).all()

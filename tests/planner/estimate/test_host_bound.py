@@ -30,20 +30,20 @@ MOST = 500
 """Splits of a candidate to draw one from. [1]"""
 
 
-def needed(workload: Pricing, layout: Layout) -> float:
+def needed(pricing: Pricing, layout: Layout) -> float:
     """What the fullest node holds, exactly. [B]."""
-    host = memory_estimate(price(workload, layout)).host
+    host = memory_estimate(price(pricing, layout)).host
     return host.needed_gib * GIB if host is not None else 0.0
 
 
-def bound(workload: Pricing, layout: Layout, most: int) -> float:
+def bound(pricing: Pricing, layout: Layout, most: int) -> float:
     """What it holds at most with so many layers on a virtual stage. [B]."""
     meshes = Meshes.of_layout(layout)
     names = tuple({part.kind for s in layout.stages for part in s.recompute})
     one = meshes.pp // meshes.pp
     return float(
         host_bound(
-            workload,
+            pricing,
             meshes,
             vpp=one * layout.vpp,
             layers=one * most,

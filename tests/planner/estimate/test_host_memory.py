@@ -33,7 +33,7 @@ def job(model: str, node: str = NODE, nodes: int = 1, **fields: object) -> Prici
     return replace(workload, model=preset(model), training=training, framework=room)
 
 
-def priced(workload: Pricing, zero: int = 3, **offload: object) -> Estimate:
+def priced(pricing: Pricing, zero: int = 3, **offload: object) -> Estimate:
     layout = PartialLayout.model_validate(
         {
             "zero_stage": zero,
@@ -42,7 +42,7 @@ def priced(workload: Pricing, zero: int = 3, **offload: object) -> Estimate:
             "offload": offload,
         }
     )
-    return predict(workload, layout).estimate
+    return predict(pricing, layout).estimate
 
 
 def host(estimate: Estimate) -> HostMemory:

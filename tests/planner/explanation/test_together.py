@@ -188,10 +188,10 @@ def test_a_space_is_empty_where_the_thin_one_is(
 ) -> None:
     framework, batch = job
     made = case({**limits, "space": space}, framework=framework, global_batch=batch)
-    workload = Pricing.candidate(*made.workloads)
-    listed = enumerate_space(workload)
-    few = enumerate_space(thin(workload))
-    assert is_empty(workload) == (len(listed) == 0)
+    pricing = Pricing.candidate(*made.workloads)
+    listed = enumerate_space(pricing)
+    few = enumerate_space(thin(pricing))
+    assert is_empty(pricing) == (len(listed) == 0)
     for axis in ("tp", "pp", "cp", "ep", "dp", "zero"):
         of_all = set(getattr(listed.meshes, axis)[listed.mesh].tolist())
         assert of_all == set(getattr(few.meshes, axis)[few.mesh].tolist())

@@ -57,11 +57,11 @@ BLOCK = 16 * H + 4 * A * D + 4 * G * D + 4 * A + 8 * F
 """Kept by a Llama 3 8B block per token, the norms' two fp32 factors apart. [B]"""
 
 
-def kept(workload: Pricing, kind: str, tokens: int) -> tuple[float, float]:
+def kept(pricing: Pricing, kind: str, tokens: int) -> tuple[float, float]:
     """Bytes per token of a block by formula and by replay."""
     spec = TrainingSpec(seq_len=tokens, global_batch=1)
-    workload = replace(workload, training=spec)
-    args = (workload, workload.kinds[0], workload.recipe.kind(kind), mesh())
+    pricing = replace(pricing, training=spec)
+    args = (pricing, pricing.kinds[0], pricing.recipe.kind(kind), mesh())
     formula, replayed = counted_bytes(*args), kept_bytes(*args)
     return float(formula[0]) / tokens, float(replayed[0]) / tokens
 

@@ -62,20 +62,20 @@ def test_choices_are_named_once() -> None:
     assert chosen(degrees={"tp": 2, "hpz": 1}) == {"tp"}
 
 
-def meshes_of(workload: Pricing) -> set[tuple[int, ...]]:
-    its = enumerate_space(workload).meshes
+def meshes_of(pricing: Pricing) -> set[tuple[int, ...]]:
+    its = enumerate_space(pricing).meshes
     columns = (its.tp, its.pp, its.cp, its.ep, its.hpz, its.zero)
     return {tuple(map(int, row)) for row in np.stack(columns, axis=1)}
 
 
-def clashes(workload: Pricing, row: tuple[int, ...]) -> bool:
+def clashes(pricing: Pricing, row: tuple[int, ...]) -> bool:
     tp, pp, cp, ep, hpz, zero = row
     words = chosen(
         degrees={"tp": tp, "pp": pp, "cp": cp, "ep": ep, "hpz": hpz},
         zero=zero,
-        offload=workload.offload.optimizer > 0,
+        offload=pricing.offload.optimizer > 0,
     )
-    return workload.framework.limits.clash(words) is not None
+    return pricing.framework.limits.clash(words) is not None
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])

@@ -24,9 +24,9 @@ def job(name: str = "megatron", **search: Any) -> Pricing:
     return small_job(SearchSpec(**search), name=name)
 
 
-def shares(workload: Pricing) -> Shares:
+def shares(pricing: Pricing) -> Shares:
     """What lies in host memory, by category."""
-    held = {name: getattr(workload.offload, name) for name in CATEGORIES}
+    held = {name: getattr(pricing.offload, name) for name in CATEGORIES}
     return {name: share for name, share in held.items() if share}
 
 

@@ -83,10 +83,10 @@ def test_adapters_have_no_tensor_ranks_under_accelerate() -> None:
     lora = from_spec(
         job("accelerate", training={"method": "lora"}), "", Path(), catalog=SHIPPED
     )
-    workload = Pricing.candidate(lora.workloads[0])
-    space = enumerate_space(workload)
+    pricing = Pricing.candidate(lora.workloads[0])
+    space = enumerate_space(pricing)
     assert set(space.meshes.tp[space.mesh].tolist()) == {1}
-    everything = enumerate_space(workload.unwritten())
+    everything = enumerate_space(pricing.unwritten())
     assert everything.meshes.tp.max() > 1
 
 

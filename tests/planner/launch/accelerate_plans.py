@@ -108,7 +108,7 @@ def drawn_plans(
     chosen: dict[str, PlanFile] = {}
     for layout in _layouts(found, random.Random(seed)):  # noqa: S311
         key = layout.model_dump_json()
-        if key in chosen or rule_violations(found.workload, layout):
+        if key in chosen or rule_violations(found.pricing, layout):
             continue
         plan = replace(found, plan=found.plan.model_copy(update={"layout": layout}))
         if not gaps(plan.brief):
@@ -128,8 +128,8 @@ def _layouts(found: PlanFile, rng: random.Random) -> Iterator[Layout]:
 
 def _fields(found: PlanFile, rng: random.Random) -> dict[str, Any]:
     """Fields of a layout of the job's GPUs, legal or not."""
-    limits = found.workload.framework.limits
-    gpus, layers = found.plan.layout.gpus, found.workload.model.layers
+    limits = found.pricing.framework.limits
+    gpus, layers = found.plan.layout.gpus, found.pricing.model.layers
     tp, cp = rng.choice((1, 1, 2, 4)), rng.choice((1, 1, 2, 8))
     dp, micro = gpus // (tp * cp), rng.choice((1, 2, 4))
     zero = rng.choice(limits.zero_stages)
@@ -143,7 +143,7 @@ def _fields(found: PlanFile, rng: random.Random) -> dict[str, Any]:
         "zero_stage": zero,
         "hpz": rng.choice((1, 2, 4)) if zero == 3 and limits.hpz else 1,
         "micro_batch": micro,
-        "grad_accum": found.workload.training.sequences // (dp * micro),
+        "grad_accum": found.pricing.training.sequences // (dp * micro),
         "comm_dtype": found.plan.layout.comm_dtype.model_dump(),
         "offload": _offload(found, rng),
         "stages": [
@@ -159,7 +159,7 @@ def _kind(found: PlanFile) -> str:
 
 
 def _offload(found: PlanFile, rng: random.Random) -> dict[str, float]:
-    groups = sorted(found.workload.framework.limits.offload)
+    groups = sorted(found.pricing.framework.limits.offload)
     chosen = rng.choice(["", "", *groups])
     return {name: 1.0 for name in chosen.split("+") if name}
 

@@ -134,7 +134,7 @@ def drawn_plans(folder: Path, count: int, seed: int = 7) -> list[PlanFile]:
 
 def _fields(found: PlanFile, rng: random.Random) -> dict[str, Any]:
     """Fields of a layout of the job's GPUs, legal or not: one axis, or tp with ep."""
-    gpus, its = found.plan.layout.gpus, found.workload.model
+    gpus, its = found.plan.layout.gpus, found.pricing.model
     axis = rng.choice(("", "tp", "pp", "cp", "ep"))
     tp, pp, cp = (rng.choice((2, 4, 8)) if axis == n else 1 for n in ("tp", "pp", "cp"))
     experts = axis == "ep" and its.expert_parameters
@@ -155,7 +155,7 @@ def _fields(found: PlanFile, rng: random.Random) -> dict[str, Any]:
         "zero_stage": zero,
         "hpz": rng.choice((1, 1, 2, 4, ranks)) if zero == 3 else 1,
         "micro_batch": micro,
-        "grad_accum": found.workload.training.sequences // (dp * micro),
+        "grad_accum": found.pricing.training.sequences // (dp * micro),
         "comm_dtype": found.plan.layout.comm_dtype.model_dump(),
         "offload": _drawn_offload(rng, zero),
         "stages": stages,

@@ -41,7 +41,7 @@ def many_plans(
     rng = random.Random(seed)  # noqa: S311
     for layout in _drawn(found, rng, draw or _fields):
         key = layout.model_dump_json()
-        if key not in chosen and not rule_violations(found.workload, layout):
+        if key not in chosen and not rule_violations(found.pricing, layout):
             plan = found.plan.model_copy(update={"layout": layout})
             chosen[key] = replace(found, plan=plan)
         if len(chosen) == count:
@@ -63,10 +63,10 @@ def _fields(found: PlanFile, rng: random.Random) -> dict[str, Any]:
     tp, pp, cp = (rng.choice(n) for n in ((1, 2, 4, 8), (1, 2, 4, 8), (1, 1, 2, 4)))
     dp = gpus // (tp * pp * cp)
     vpp = rng.choice((1, 1, 2, 4)) if pp > 1 else 1
-    experts = bool(found.workload.model.expert_parameters)
+    experts = bool(found.pricing.model.expert_parameters)
     micro = rng.choice((1, 1, 2, 4))
     zero = rng.choice((0, 1, 1))
-    layers = found.workload.model.layers
+    layers = found.pricing.model.layers
     quarter = layers // 4 / layers
     shard = dp * cp // rng.choice((1, 1, 2)) if zero else 1
     return {
@@ -82,7 +82,7 @@ def _fields(found: PlanFile, rng: random.Random) -> dict[str, Any]:
         "dp_shard": shard,
         "zero_stage": zero,
         "micro_batch": micro,
-        "grad_accum": found.workload.training.sequences // (dp * micro),
+        "grad_accum": found.pricing.training.sequences // (dp * micro),
         "schedule": "interleaved" if vpp > 1 else "1f1b",
         "order": rng.choice(("tp-cp-ep-dp-pp", "tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp")),
         "offload": {

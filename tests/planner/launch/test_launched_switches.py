@@ -118,9 +118,9 @@ def check_megatron(found: PlanFile, files: Mapping[str, str], target: str) -> No
     said, stack = read_texts(files, target, "files"), found.brief.stack
     for name in BOOLEANS:
         assert said.stack.get(name, False) is stack[name], name
-    if found.workload.training.precision == "fp8":
+    if found.pricing.training.precision == "fp8":
         assert said.stack["fp8_recipe"] == stack["fp8_recipe"]
-    narrow = found.workload.training.precision in ("fp8", "mxfp8")
+    narrow = found.pricing.training.precision in ("fp8", "mxfp8")
     formats = said.layout.get("comm_dtype", {})
     assert isinstance(formats, dict)
     alone = narrow and found.plan.layout.zero_stage > 0 and bool(stack["fp8_primary"])

@@ -134,7 +134,7 @@ def check(fields: dict[str, Any], folder: Path) -> bool:
     (workload,) = resolve(spec, file="read back", base=folder)
     assert isinstance(spec.layout, PartialLayout)
     assert complete(workload, spec.layout) == plan.plan.layout, json.dumps(fields)
-    its, mine = workload.training, plan.workload.training
+    its, mine = workload.training, plan.pricing.training
     assert (its.precision, its.optimizer, its.method) == (
         mine.precision,
         mine.optimizer,

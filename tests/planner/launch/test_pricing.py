@@ -54,7 +54,7 @@ def without_sp(fields: Fields) -> None:
 def predicted(folder: Path) -> tuple[float, float, str]:
     """Step [s], device peak [GiB] and verdict of a folder's own plan, priced anew."""
     found = read_plan(folder / "plan.json")
-    its = predict(found.workload, partial_of(found.plan.layout)).estimate
+    its = predict(found.pricing, partial_of(found.plan.layout)).estimate
     memory = its.memory
     return its.step_time_s.value, memory.peak_device_gib.value, memory.verdict
 

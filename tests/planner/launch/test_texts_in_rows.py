@@ -135,7 +135,7 @@ def test_a_measured_run_is_validated_against_what_was_predicted(tmp_path: Path) 
     found = plan("trl", "longest", tmp_path)
     layout, told = found.plan.layout, found.plan.estimate.step_time_s
     log = Log("trl", 9, step_s=1.0)
-    block = planned_row("mine", found.plan.spec, found.workload, layout, log)
+    block = planned_row("mine", found.plan.spec, found.pricing, layout, log)
     path = tmp_path / "mine.yaml"
     path.write_text(planned_text(block))
     (outcome,) = validate([path]).rows

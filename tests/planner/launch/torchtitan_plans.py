@@ -29,13 +29,13 @@ def _fields(found: PlanFile, rng: random.Random) -> dict[str, Any]:
     gpus = found.plan.layout.gpus
     tp, pp = (rng.choice((1, 2, 4, 8)) for _ in range(2))
     cp = rng.choice((1, 1, 2, 4))
-    if found.workload.model.mtp_layers:
+    if found.pricing.model.mtp_layers:
         # Multi-token prediction has neither a pipeline nor context ranks.
         pp = cp = 1
     dp = gpus // (tp * pp * cp)
     vpp = rng.choice((1, 1, 2, 4)) if pp > 1 else 1
     micro, zero = rng.choice((1, 1, 2, 4)), rng.choice((2, 3, 3))
-    layers, experts = found.workload.model.layers, found.workload.model
+    layers, experts = found.pricing.model.layers, found.pricing.model
     # Without stages or replicas there is one order, and one schedule.
     turned = min(pp, dp) > 1 and rng.random() < 0.3
     schedules = {1: ("1f1b", "gpipe"), 2: ("interleaved", "zb-v", "dualpipe-v")}
@@ -51,12 +51,12 @@ def _fields(found: PlanFile, rng: random.Random) -> dict[str, Any]:
         "dp_shard": dp * cp // rng.choice((1, 1, 2, 4)),
         "zero_stage": 3 if states else zero,
         "micro_batch": micro,
-        "grad_accum": found.workload.training.sequences // (dp * micro),
+        "grad_accum": found.pricing.training.sequences // (dp * micro),
         "schedule": rng.choice(schedules.get(vpp, ("interleaved",)))
         if pp > 1
         else "1f1b",
         "order": "tp-cp-ep-pp-dp" if turned else "tp-cp-ep-dp-pp",
-        "comm_dtype": found.workload.framework.own_formats.model_dump(),
+        "comm_dtype": found.pricing.framework.own_formats.model_dump(),
         "offload": states,
         "stages": drawn_stages(layers, pp * vpp, rng),
     }

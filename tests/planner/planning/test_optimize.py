@@ -136,7 +136,7 @@ def test_given_up_without_a_plan_is_not_infeasible() -> None:
 
 def test_the_tightest_layout_of_a_job_that_fits_is_within_the_capacity() -> None:
     outcome = search(job())
-    least = tightest(outcome.workload)
+    least = tightest(outcome.pricing)
     assert least is not None
     assert least.excess < 1
     assert least.needed == least.stage.device

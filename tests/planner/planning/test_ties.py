@@ -91,7 +91,7 @@ def test_fewer_axes_then_the_frameworks_defaults_then_memory_then_the_faster() -
 def test_splitting_short_sequences_is_unusual_and_whole_replicas_are_not() -> None:
     """Of as many axes TP wins over CP of few tokens; ZeRO 0 asks for nothing."""
     short = contender(changes={"cp": 2})
-    assert short.workload.training.seq_len < 2 * CONTEXT_TOKENS
+    assert short.pricing.training.seq_len < 2 * CONTEXT_TOKENS
     tensor = contender(compute=1.01, changes={"tp": 2})
     assert robust_choice([short, tensor], [0, 1]) == 1
     whole, sharded = contender(changes={"zero_stage": 0}), contender(compute=1.01)
@@ -102,8 +102,8 @@ def test_splitting_short_sequences_is_unusual_and_whole_replicas_are_not() -> No
 def test_a_context_rank_has_4096_tokens_or_more(cp: int, unusual: int) -> None:
     """Ranks of 8,192 tokens: two have 4,096 each, four 2,048."""
     plan = contender(changes={"cp": cp})
-    training = plan.workload.training.model_copy(update={"seq_len": 8192})
-    plan = replace(plan, workload=replace(plan.workload, training=training))
+    training = plan.pricing.training.model_copy(update={"seq_len": 8192})
+    plan = replace(plan, pricing=replace(plan.pricing, training=training))
     assert plan.complexity[1] == unusual
 
 

@@ -101,14 +101,14 @@ MODELS = {
 class Claim:
     """A plan with what was claimed for it."""
 
-    workload: Pricing
+    pricing: Pricing
     layout: Layout
     step_s: float
     device_gib: tuple[float, ...]
 
     def objections(self) -> list[str]:
         return violations(
-            self.workload,
+            self.pricing,
             self.layout,
             step_s=self.step_s,
             device_gib=self.device_gib,
@@ -159,9 +159,9 @@ def make_workload(
 
 def stages_of(outcome: SearchOutcome, found: Found) -> tuple[Stage, ...]:
     """Layers in model order; those of one kind take the menu's entries in turn."""
-    space, workload = outcome.space, outcome.workload
+    space, pricing = outcome.space, outcome.pricing
     names = [space.recompute[entry] for entry in space.choices(found.candidate)]
-    order = iter([kind for kind, count in workload.runs for _ in range(count)])
+    order = iter([kind for kind, count in pricing.runs for _ in range(count)])
     stages = []
     for counts in found.counts:
         left = [list(np.repeat(names, row))[::-1] for row in counts]
@@ -193,30 +193,30 @@ def layout_of(outcome: SearchOutcome, found: Found) -> Layout:
 
 
 def costs_of(outcome: SearchOutcome, found: Found) -> StageCosts:
-    return stage_costs(outcome.workload, outcome.space, found.candidate)
+    return stage_costs(outcome.pricing, outcome.space, found.candidate)
 
 
 def device_gib(outcome: SearchOutcome, found: Found) -> tuple[float, ...]:
     """Device memory of every pipeline rank as the table has it. [GiB]."""
-    workload, space = outcome.workload, outcome.space
+    pricing, space = outcome.pricing, outcome.space
     row = space.meshes.take(space.mesh[found.candidate : found.candidate + 1])
     costs = costs_of(outcome, found)
     held = rank_blocks(costs, found.counts) * BLOCK
-    fixed = float(communication_bytes(workload, row)[0]) + context_bytes(workload)
-    allocated = (held + buffer_bytes(workload, row)).tolist()
+    fixed = float(communication_bytes(pricing, row)[0]) + context_bytes(pricing)
+    allocated = (held + buffer_bytes(pricing, row)).tolist()
     used = np.flatnonzero(found.counts.sum(axis=(0, 1)))
-    cached = cached_bytes(workload, row, {costs.menu[entry] for entry in used})
+    cached = cached_bytes(pricing, row, {costs.menu[entry] for entry in used})
     return tuple(
-        device_bytes(workload, each, fixed, cached=cached) / GIB for each in allocated
+        device_bytes(pricing, each, fixed, cached=cached) / GIB for each in allocated
     )
 
 
-def make_claims(workload: Pricing, top: int = 3) -> list[Claim]:
+def make_claims(pricing: Pricing, top: int = 3) -> list[Claim]:
     """The best plans of a job, as the search claims them."""
-    outcome = search(workload, top=top)
+    outcome = search(pricing, top=top)
     return [
         Claim(
-            workload,
+            pricing,
             layout_of(outcome, found),
             found.step_s,
             device_gib(outcome, found),

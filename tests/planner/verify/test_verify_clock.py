@@ -34,7 +34,7 @@ def prices(shape: dict[str, Any], units: list[list[int]], **fields: Any) -> Any:
         layout=Layout(**shape),
         stages=[[SimpleNamespace(**dict(zip(NAMES, u, strict=True)))] for u in units],
         edges=lambda stage: edges[stage],
-        workload=SimpleNamespace(profile=profile),
+        pricing=SimpleNamespace(profile=profile),
         **fields,
     )
 
@@ -70,7 +70,7 @@ def steps(draw: st.DrawFn) -> Any:
 
 
 def longest_path(plan: Any) -> int:
-    shape, profile = plan.layout, plan.workload.profile
+    shape, profile = plan.layout, plan.pricing.profile
     graph = pipeline_graph(
         shape.schedule,
         shape.pp,

@@ -38,12 +38,12 @@ PODS = {"dgx-h100": 32, "gb200-nvl72": 72}
 """GPUs below one leaf: four nodes, of which the last pod has two, or a rack. [1]"""
 
 
-def on(workload: Pricing, node: str, nodes: int) -> Pricing:
+def on(pricing: Pricing, node: str, nodes: int) -> Pricing:
     """The job on other nodes, in pods whose uplinks are 2:1."""
     tier = {"name": "pod", "gpus": PODS[node], "oversubscription": 2}
     spec = {"name": "test", "node": node, "nodes": nodes, "tiers": (tier,)}
     cluster = resolve_cluster(ClusterSpec.model_validate(spec), SHIPPED)
-    return replace(workload, topology=ClusterTopology(cluster))
+    return replace(pricing, topology=ClusterTopology(cluster))
 
 
 def laid(degrees: dict[str, int], kind: str, order: str) -> Layout:

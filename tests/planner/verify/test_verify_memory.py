@@ -34,7 +34,7 @@ def prices(shape: dict[str, Any], stages: list[list[tuple[int, ...]]]) -> Any:
     ]
     none = SimpleNamespace(saved=0)
     plan = SimpleNamespace(
-        workload=SimpleNamespace(search=SearchSpec()),
+        pricing=SimpleNamespace(search=SearchSpec()),
         layout=Layout(**shape),
         stages=held,
         embedding=none,
@@ -131,10 +131,10 @@ def test_other_memory_of_one_rank_is_objected_to(claim: Any, factor: float) -> N
 
 def test_a_rank_over_its_budget_is_objected_to(claim: Any) -> None:
     """The same plan with a context that takes all but 2 GB of the device."""
-    room = claim.workload.gpu.memory_capacity / 1e9 - 2
-    profile = claim.workload.profile.model_copy(update={"context_gb": room})
-    framework = replace(claim.workload.framework, profile=profile)
-    tight = replace(claim, workload=replace(claim.workload, framework=framework))
+    room = claim.pricing.gpu.memory_capacity / 1e9 - 2
+    profile = claim.pricing.profile.model_copy(update={"context_gb": room})
+    framework = replace(claim.pricing.framework, profile=profile)
+    tight = replace(claim, pricing=replace(claim.pricing, framework=framework))
     over = [sentence for sentence in tight.objections() if "budget" in sentence]
     assert [sentence[:15] for sentence in over] == [
         "pipeline rank 0",
@@ -147,6 +147,6 @@ def test_the_budget_is_met_to_the_block(
     claim: Any, spare: int, objections: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A budget of just the peak is enough, one byte less is not."""
-    room = max(peak_blocks(Prices.of(claim.workload, claim.layout))) * 512 + spare
+    room = max(peak_blocks(Prices.of(claim.pricing, claim.layout))) * 512 + spare
     monkeypatch.setattr(memory, "budget_bytes", lambda *_: np.array([float(room)]))
     assert len(claim.objections()) == objections

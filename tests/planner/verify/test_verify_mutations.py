@@ -89,7 +89,7 @@ def without_gathers(_: Any) -> Any:
     """ZeRO-3 layers whose transfers cost nothing."""
 
     def broken(context: Any, _data: Any, layer: Any, _owned: Any, name: str) -> Any:
-        return layer_time(context, layer, context.workload.recipe.kind(name))
+        return layer_time(context, layer, context.pricing.recipe.kind(name))
 
     return broken
 

@@ -147,7 +147,7 @@ def test_the_clocks_agree_to_the_nanosecond(
 ) -> None:
     """Whole nanoseconds come out, the same as the longest path."""
     for claim in claims_of(workload_of(**CASES[case][0])):
-        prices = Prices.of(claim.workload, claim.layout)
+        prices = Prices.of(claim.pricing, claim.layout)
         path = claim.step_s / prices.slowdown * NANO
         assert Clocks(prices).step() == pytest.approx(path, rel=1e-12)
 

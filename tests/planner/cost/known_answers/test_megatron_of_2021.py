@@ -35,11 +35,11 @@ def job(precision: str = "bf16", **stack: Any) -> Pricing:
     )
 
 
-def context(workload: Pricing, **axes: int) -> Context:
+def context(pricing: Pricing, **axes: int) -> Context:
     names = ("tp", "sp", "pp", "cp", "cp_kind", "ep", "etp", "dp", "dp_shard")
     names += ("zero", "hpz", "micro_batch", "micro_batches", "order")
     start = dict.fromkeys(names, 1) | {"sp": 0, "zero": 0, "order": 0}
-    return Context.of(workload, Meshes.from_rows([tuple((start | axes).values())]))
+    return Context.of(pricing, Meshes.from_rows([tuple((start | axes).values())]))
 
 
 def test_a_scattered_activation_is_sent_in_eighths_and_gathered() -> None:
@@ -49,7 +49,7 @@ def test_a_scattered_activation_is_sent_in_eighths_and_gathered() -> None:
     message = np.array([2.0 * 4096 * 4096])
     gather = all_gather_time(whole.links, message, whole.tensor)
     saved = stage_transfer(whole) - (stage_transfer(scattered) - gather)
-    nic = whole.workload.topology.cluster.nic.bandwidth
+    nic = whole.pricing.topology.cluster.nic.bandwidth
     rate = nic * whole.links.network.p2p_efficiency
     assert saved == pytest.approx(7 / 8 * message / rate)
 
@@ -67,7 +67,7 @@ def test_an_eager_loss_moves_its_bytes() -> None:
         getattr(head_end(eager), side).total - getattr(head_end(fused), side).total
         for side in ("forward", "backward")
     ]
-    traffic = fused.workload.profile.memory_traffic
+    traffic = fused.pricing.profile.memory_traffic
     wanted = traffic * 33.0 * 4096 * 128256 / (2039e9 * 0.863)
     assert sum(more) == pytest.approx(wanted, rel=1e-6)
     assert more[0] / more[1] == pytest.approx(2 / 3)
@@ -112,8 +112,8 @@ def test_owners_take_turns() -> None:
     times = []
     for whole in (False, True):
         its = context(job(whole_tensors=whole), dp=16, dp_shard=16, zero=1)
-        data = DataGroups.of(its.workload, its.meshes, its.links)
-        owned = layer_owned(its.workload, its.workload.kinds[0], its.meshes)
+        data = DataGroups.of(its.pricing, its.meshes, its.links)
+        owned = layer_owned(its.pricing, its.pricing.kinds[0], its.meshes)
         times.append((gather_time(data, owned), scatter_time(data, owned)))
     assert owned.tensors == 7
     each = 0.5 * turn_latency(data.links, data.shard)

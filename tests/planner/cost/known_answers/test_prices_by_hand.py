@@ -49,8 +49,8 @@ def mesh(**axes: int) -> Meshes:
     return Meshes.from_rows([tuple((start | axes).values())])
 
 
-def ranks(workload: Pricing, size: int) -> Groups:
-    return groups_on(workload.topology, np.array([size]), np.array([1]))
+def ranks(pricing: Pricing, size: int) -> Groups:
+    return groups_on(pricing.topology, np.array([size]), np.array([1]))
 
 
 def number(value: float) -> np.ndarray:

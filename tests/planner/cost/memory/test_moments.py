@@ -57,21 +57,21 @@ def layout(recompute: str = "none", layers: int = LAYERS, **degrees: Any) -> Lay
     return Layout(**{"zero_stage": 0} | degrees, stages=(stage,) * pp)
 
 
-def stage_of(workload: Pricing, placed: Layout, rank: int = 0) -> StageMemory:
-    return memory_estimate(price(workload, placed)).stages[rank]
+def stage_of(pricing: Pricing, placed: Layout, rank: int = 0) -> StageMemory:
+    return memory_estimate(price(pricing, placed)).stages[rank]
 
 
-def at(workload: Pricing, placed: Layout, name: str, rank: int = 0) -> MomentMemory:
+def at(pricing: Pricing, placed: Layout, name: str, rank: int = 0) -> MomentMemory:
     """One moment of one rank."""
-    stage = stage_of(workload, placed, rank)
+    stage = stage_of(pricing, placed, rank)
     return next(moment for moment in stage.moments if moment.moment == name)
 
 
-def parameters(workload: Pricing, placed: Layout) -> float:
+def parameters(pricing: Pricing, placed: Layout) -> float:
     """Trained parameters of the only rank. [1]."""
     meshes = Meshes.of_layout(placed)
-    ends = [owned(workload, meshes).dense[0] for owned in (embedding_owned, head_owned)]
-    layers = [layer_owned(workload, kind, meshes).dense[0] for kind in workload.kinds]
+    ends = [owned(pricing, meshes).dense[0] for owned in (embedding_owned, head_owned)]
+    layers = [layer_owned(pricing, kind, meshes).dense[0] for kind in pricing.kinds]
     return float(sum(ends) + LAYERS * layers[0])
 
 
@@ -182,9 +182,9 @@ def test_a_checkpoint_makes_whole_what_its_form_needs(form: str, held: int) -> N
     assert more * GIB == pytest.approx(2 * count[held])
 
 
-def steady(workload: Pricing, zero: int, **degrees: Any) -> MomentMemory:
+def steady(pricing: Pricing, zero: int, **degrees: Any) -> MomentMemory:
     placed = layout(dp=2, dp_shard=2, zero_stage=zero, **degrees)
-    return at(workload, placed, STEADY, rank=int(degrees.get("pp", 1) > 1))
+    return at(pricing, placed, STEADY, rank=int(degrees.get("pp", 1) > 1))
 
 
 def test_more_sharding_may_hold_more() -> None:

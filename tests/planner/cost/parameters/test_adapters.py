@@ -48,9 +48,9 @@ def tuned(targets: object = "all", *, method: str = "lora", rank: int = 16) -> P
     return replace(workload, model=preset("llama-3-8b"), training=training)
 
 
-def eager(workload: Pricing) -> Pricing:
+def eager(pricing: Pricing) -> Pricing:
     stacked = with_stack(framework("accelerate"), "hf-trainer")
-    return replace(workload, framework=stacked)
+    return replace(pricing, framework=stacked)
 
 
 def mesh(*, zero: int = 0, tp: int = 1, dp: int = 1) -> Meshes:

@@ -40,9 +40,9 @@ def mesh(micro_batch: int = 1) -> Meshes:
     return Meshes.from_rows([(1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 1, micro_batch, 1, 0)])
 
 
-def dense(workload: Pricing) -> float:
-    (layer,) = workload.kinds
-    return float(adapter_parameters(workload, layer, mesh())[0][0])
+def dense(pricing: Pricing) -> float:
+    (layer,) = pricing.kinds
+    return float(adapter_parameters(pricing, layer, mesh())[0][0])
 
 
 def test_each_output_of_an_adapted_layer_has_one_magnitude() -> None:
@@ -104,9 +104,9 @@ def test_norms_need_four_matrices_of_the_largest_layer() -> None:
     assert not norm_bytes(tuned(), workload.kinds[0], mesh()).any()
 
 
-def forward(workload: Pricing, micro_batch: int) -> float:
-    context = Context.of(workload, mesh(micro_batch))
-    (layer,) = workload.kinds
+def forward(pricing: Pricing, micro_batch: int) -> float:
+    context = Context.of(pricing, mesh(micro_batch))
+    (layer,) = pricing.kinds
     times = [gemm_times(context, layer, gemm)[0] for gemm in layer.gemms()]
     return float(np.sum(times))
 

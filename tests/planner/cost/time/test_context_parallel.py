@@ -41,7 +41,7 @@ def times(its: Context, layer: LayerKind = LLAMA) -> tuple[float, float]:
 
 def passes(its: Context) -> list[float]:
     """Forward and backward of a layer, nothing recomputed."""
-    kind = its.workload.recipe.kind("none")
+    kind = its.pricing.recipe.kind("none")
     return [float(each.total[0]) for each in layer_time(its, LLAMA, kind)]
 
 
@@ -64,7 +64,7 @@ def hidden(its: Context, moved: tuple[float, float]) -> tuple[float, float]:
     """What shows of transfers beside attention: a quarter, and r - 1 launches."""
     core = [float(time[0]) for time in core_times(its, LLAMA)]
     assert all(m < c for m, c in zip(moved, core, strict=True)), "all hides"
-    launches = float(its.ring.size[0] - 1) * operator_latency(its.workload)
+    launches = float(its.ring.size[0] - 1) * operator_latency(its.pricing)
     ahead, behind = (0.25 * each + launches for each in moved)
     return ahead, behind
 
@@ -83,7 +83,7 @@ def test_a_ring_over_a_slow_link_takes_less_of_the_attention() -> None:
     once = gathered(its, size)
     assert not bool(its.ring.intra[0])
     core = float(core_times(its, LLAMA)[0][0])
-    launches = 3 * operator_latency(its.workload)
+    launches = 3 * operator_latency(its.pricing)
     lost = 0.25 * size / once / 150e9
     assert lost < 0.25 / 3
     shown = max(once - core, 0.0) + lost * min(once, core) + launches
@@ -101,7 +101,7 @@ def test_a_gathered_ring_gathers_beside_a_quarter_of_the_attention() -> None:
     its = ranks("gathered-ring")
     once = gathered(its, 16_777_216)
     ahead, behind = (float(time[0]) for time in core_times(its, LLAMA))
-    launches = 3 * operator_latency(its.workload)
+    launches = 3 * operator_latency(its.pricing)
     back = beside(once, behind / 4) + beside(2 * once, behind * 3 / 4)
     assert times(its) == pytest.approx(
         (beside(once, ahead / 4) + launches, back + launches)
@@ -111,9 +111,9 @@ def test_a_gathered_ring_gathers_beside_a_quarter_of_the_attention() -> None:
 def test_a_ring_of_copied_heads_moves_as_many_as_there_are_queries() -> None:
     """2 * 32 * 128 columns of 2 B for each of 4096 tokens, and their buffers."""
     its = ranks("all-gather")
-    recipe = replace(its.workload.framework.recipe, cp_repeats_kv=True)
-    copied = replace(its.workload.framework, recipe=recipe)
-    its = replace(its, workload=replace(its.workload, framework=copied))
+    recipe = replace(its.pricing.framework.recipe, cp_repeats_kv=True)
+    copied = replace(its.pricing.framework, recipe=recipe)
+    its = replace(its, pricing=replace(its.pricing, framework=copied))
     once = gathered(its, 4 * 16_777_216)
     assert times(its) == pytest.approx((once, 2 * once))
     assert context_buffers(LLAMA, its.meshes, repeated=True) == 4 * 4 * 4096
@@ -122,9 +122,9 @@ def test_a_ring_of_copied_heads_moves_as_many_as_there_are_queries() -> None:
 def test_sums_of_a_ring_pass_through_memory() -> None:
     """1024 tokens; 3 outputs of 4096 columns, 4 gradients of 4096 + 2048 columns."""
     plain, summed = times(ranks("ring")), times(ranks("ring", cp_sum_bytes=10))
-    workload = ranks("ring").workload
+    pricing = ranks("ring").pricing
     moved = 10 * 1024 * np.array([3 * 4096, 4 * (4096 + 2048)])
-    expected = memory_time(workload, moved, 0)
+    expected = memory_time(pricing, moved, 0)
     assert np.subtract(summed, plain) == pytest.approx(expected)
     assert times(ranks("all-gather", cp_sum_bytes=10)) == times(ranks("all-gather"))
 

@@ -73,7 +73,7 @@ def test_copies_are_sorted_where_a_rank_has_several_experts(
             operator_times(*moved), operator_times(*same), strict=True
         )
     ]
-    whole = memory_time(moved[0].workload, np.array([8.0 * 4096 * 2 * 4096]), 0)[0]
+    whole = memory_time(moved[0].pricing, np.array([8.0 * 4096 * 2 * 4096]), 0)[0]
     assert sorting == pytest.approx([times * whole] * 2)
 
 

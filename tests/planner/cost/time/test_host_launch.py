@@ -48,7 +48,7 @@ def test_the_host_launches_exchanges_and_experts_each_way(
 
 def host_of(its: Context) -> float:
     """Time of the node's host over that of DGX H100's."""
-    return launch_time(its.workload.topology.cluster.host_link.name)
+    return launch_time(its.pricing.topology.cluster.host_link.name)
 
 
 def test_hosts_launch_at_their_own_speed() -> None:

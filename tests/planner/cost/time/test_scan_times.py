@@ -26,7 +26,7 @@ def test_a_scan_takes_its_work_a_wait_per_token_and_a_launch() -> None:
     """32 (2 64 5 128 + 6 128^2) FLOP a token at 96.7 TFLOP/s; 24.8 ns; 24.4 us."""
     its = context(replace(job("dgx-h100"), model=MODEL), tp=4, dp=2)
     work = 32 * (2 * 64 * 5 * 128 + 6 * 128**2) * 4096 / 4
-    launch = 24.4e-6 * its.workload.profile.latency
+    launch = 24.4e-6 * its.pricing.profile.latency
     ahead, behind = core_times(its, DELTA)
     assert float(ahead[0]) == pytest.approx(work / 96.7e12 + 4096 * 24.8e-9 + launch)
     assert float(behind[0]) == pytest.approx(3 * float(ahead[0]))

@@ -50,11 +50,11 @@ def test_a_log_beside_a_plan_becomes_a_row(plan: str, log: str, tmp_path: Path) 
         case.layout.model_dump(exclude_none=True).items()
         <= (found.plan.layout.model_dump() | {"recompute": None}).items()
     )
-    assert case.workload.training == found.workload.training
-    assert case.stack == found.workload.framework.profile.name
+    assert case.workload.training == found.pricing.training
+    assert case.stack == found.pricing.framework.profile.name
     measured = case.measured.step_s
     assert measured == pytest.approx(said["measured"]["step_time_s"])
-    again = predict(found.workload, partial_of(found.plan.layout)).estimate
+    again = predict(found.pricing, partial_of(found.plan.layout)).estimate
     assert said["predicted"]["step_time_s"] == pytest.approx(again.step_time_s.value)
 
 

@@ -37,7 +37,7 @@ def test_layouts_read_back_as_they_were_written(plans: list[PlanFile]) -> None:
         files = files_of(plan)
         reading = read(files)
         partial = PartialLayout.model_validate(reading.layout_on(plan.brief.cluster))
-        assert complete(plan.workload, partial) == plan.plan.layout
+        assert complete(plan.pricing, partial) == plan.plan.layout
         assert reading.unknown == ()
         assert reading.gpus == plan.plan.layout.gpus
         assert reads(files)
@@ -45,7 +45,7 @@ def test_layouts_read_back_as_they_were_written(plans: list[PlanFile]) -> None:
 
 def test_the_training_block_and_the_stack_read_back(plans: list[PlanFile]) -> None:
     plan = plans[0]
-    reading, its = read(files_of(plan)), plan.workload.training
+    reading, its = read(files_of(plan)), plan.pricing.training
     assert reading.training["seq_len"] == its.seq_len
     assert reading.training["global_batch"] == its.sequences
     assert reading.training["precision"] == its.precision

@@ -48,7 +48,7 @@ def test_layouts_read_back_as_they_were_written(plans: list[PlanFile]) -> None:
         reading = read_texts(files, None, "the folder")
         assert reading.target == "llamafactory"
         partial = PartialLayout.model_validate(reading.layout_on(plan.brief.cluster))
-        fresh = replace(plan.workload, offload=Offload())
+        fresh = replace(plan.pricing, offload=Offload())
         assert complete(fresh, partial) == plan.plan.layout
         assert reading.unknown == ()
         assert reads(files)
@@ -56,7 +56,7 @@ def test_layouts_read_back_as_they_were_written(plans: list[PlanFile]) -> None:
 
 def test_the_training_block_and_the_stack_read_back(plans: list[PlanFile]) -> None:
     plan = plans[0]
-    reading, its = read(files_of(plan)), plan.workload.training
+    reading, its = read(files_of(plan)), plan.pricing.training
     assert reading.training["seq_len"] == its.seq_len
     assert reading.training["precision"] == its.precision
     assert reading.training["optimizer"] == its.optimizer

@@ -38,14 +38,14 @@ def test_layouts_read_back_as_they_were_written(folder: Path) -> None:
     for plan in found:
         reading = read(files_of(plan))
         partial = PartialLayout.model_validate(reading.layout_on(plan.brief.cluster))
-        assert complete(plan.workload, partial) == plan.plan.layout
+        assert complete(plan.pricing, partial) == plan.plan.layout
 
 
 @pytest.mark.parametrize("folder", jobs("megatron"), ids=lambda path: path.name)
 def test_the_training_block_and_the_ranks_read_back(folder: Path) -> None:
     plan = expressible(folder)[0]
     reading = read(files_of(plan))
-    training = plan.workload.training
+    training = plan.pricing.training
     assert reading.gpus == plan.plan.layout.gpus
     assert reading.training == {
         "seq_len": training.seq_len,

@@ -65,7 +65,7 @@ def test_layouts_read_back_as_they_were_written(folder: Path) -> None:
         files = files_of(plan)
         reading = read(files)
         partial = PartialLayout.model_validate(reading.layout_on(plan.brief.cluster))
-        assert complete(plan.workload, partial) == plan.plan.layout
+        assert complete(plan.pricing, partial) == plan.plan.layout
         assert reading.unknown == ()
         assert reads(files)
 

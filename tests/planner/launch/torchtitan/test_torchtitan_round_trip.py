@@ -59,7 +59,7 @@ def test_layouts_read_back_as_they_were_written(folder: Path) -> None:
     for plan in found:
         reading = read(files_of(plan))
         partial = PartialLayout.model_validate(reading.layout_on(plan.brief.cluster))
-        assert complete(plan.workload, partial) == plan.plan.layout
+        assert complete(plan.pricing, partial) == plan.plan.layout
         assert reading.unknown == ()
 
 
@@ -69,20 +69,20 @@ def test_the_loss_that_is_priced_is_written_and_read(folder: Path, tokens: int) 
     """Bytes of a logit: of the price, of the module, and of what is read from it."""
     for stack in STACKS:
         plan = with_stack(expressible(folder)[0], stack, tokens)
-        priced = plan.workload.recipe.logits_bytes
-        brief = replace(plan.brief, stack=stack_in_force(plan.workload))
+        priced = plan.pricing.recipe.logits_bytes
+        brief = replace(plan.brief, stack=stack_in_force(plan.pricing))
         if any(gap.field == "spec.stack.loss" for gap in gaps(brief)):
-            able = tokens % 8 == 0 and not plan.workload.model.mtp_layers
+            able = tokens % 8 == 0 and not plan.pricing.model.mtp_layers
             assert (stack.get("loss"), able) == ("chunked", False)
             continue
         text = {file.name: file.text for file in write(brief).files}
         assert priced in written(text["plan_config.py"]), stack
         reading = read(text)
         again = with_stack(plan, dict(reading.stack), tokens)
-        assert again.workload.recipe.logits_bytes == priced, (stack, reading.stack)
+        assert again.pricing.recipe.logits_bytes == priced, (stack, reading.stack)
         if not stack:
             assert not {"loss", "name"} & reading.stack.keys()
-            assert not plan.workload.framework.by_hand
+            assert not plan.pricing.framework.by_hand
 
 
 def with_stack(plan: PlanFile, stack: dict[str, Any], tokens: int) -> PlanFile:
@@ -92,7 +92,7 @@ def with_stack(plan: PlanFile, stack: dict[str, Any], tokens: int) -> PlanFile:
     training = training.model_copy(update={"seq_len": tokens})
     spec = plan.spec.model_copy(update={"stack": stack, "training": training})
     (workload,) = resolve(spec, file="job.yaml", base=Path())
-    return replace(plan, spec=spec, workload=Pricing.of(workload, plan.plan.layout))
+    return replace(plan, spec=spec, pricing=Pricing.of(workload, plan.plan.layout))
 
 
 def written(module: str) -> tuple[float, ...]:
@@ -108,7 +108,7 @@ def written(module: str) -> tuple[float, ...]:
 def test_job_and_model_read_back(folder: Path) -> None:
     plan = expressible(folder)[0]
     reading = read(files_of(plan))
-    training = plan.workload.training
+    training = plan.pricing.training
     assert reading.gpus == plan.plan.layout.gpus
     moments = {"state_bits": training.state_bits} if training.state_bits else {}
     assert reading.training == {
@@ -119,7 +119,7 @@ def test_job_and_model_read_back(folder: Path) -> None:
     } | ({} if moments == {"state_bits": 32} else moments)
     assert isinstance(reading.model, dict)
     again = from_config(reading.model, source="read back")
-    assert _layers(again) == _layers(plan.workload.model)
+    assert _layers(again) == _layers(plan.pricing.model)
     said = {k: v for k, v in plan.spec.stack.items() if k in ("name", "dispatcher")}
     if "recipe" in plan.spec.stack:
         # 6 B a logit, by hand: the loss with the nearest is compiled.

@@ -50,7 +50,7 @@ def test_layouts_read_back_as_they_were_written(plans: list[PlanFile]) -> None:
         reading = read_texts(files_of(plan), None, "the folder")
         assert reading.target == "trl"
         partial = PartialLayout.model_validate(reading.layout_on(plan.brief.cluster))
-        fresh = replace(plan.workload, offload=Offload())
+        fresh = replace(plan.pricing, offload=Offload())
         assert complete(fresh, partial) == plan.plan.layout
         assert reading.unknown == ()
 
@@ -81,7 +81,7 @@ def test_the_training_block_and_the_stack_read_back(
     gpus: int, layout: dict[str, Any], spec: dict[str, Any], tmp_path: Path
 ) -> None:
     found = filed(plan_of(gpus, layout, **spec), tmp_path)
-    reading, its = read(files_of(found)), found.workload.training
+    reading, its = read(files_of(found)), found.pricing.training
     assert reading.training["seq_len"] == its.seq_len
     assert reading.training["precision"] == its.precision
     assert reading.training["optimizer"] == its.optimizer

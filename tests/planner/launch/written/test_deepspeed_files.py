@@ -47,7 +47,7 @@ def test_what_is_written_is_read_back(name: str, tmp_path: Path) -> None:
     fields = import_spec(reading, UserOverrides(cluster=CLUSTERS[LAYOUTS[name][0]]), ())
     spec = JobSpec.model_validate(fields)
     (workload,) = resolve(spec, file=name, base=tmp_path)
-    assert workload.training == found.workload.training
+    assert workload.training == found.pricing.training
     priced = predict(workload, spec.layout)
     assert priced.layout == found.plan.layout
     mine, its = found.plan.estimate.step_time_s, priced.estimate.step_time_s
@@ -68,7 +68,7 @@ def test_drawn_layouts_are_read_back(folder: Path) -> None:
     for plan in every:
         reading = read(texts_of(plan))
         partial = PartialLayout.model_validate(reading.layout_on(plan.brief.cluster))
-        assert complete(plan.workload, partial) == plan.plan.layout
+        assert complete(plan.pricing, partial) == plan.plan.layout
         assert (reading.unknown, reading.gpus) == ((), plan.plan.layout.gpus)
 
 

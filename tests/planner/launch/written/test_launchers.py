@@ -62,7 +62,7 @@ def hostile(tmp_path: Path, target: str) -> Path:
     No file gives such a plan, see the test below; the writers are safe without that.
     """
     found = read_plan(ROOT / "slurm" / "llama-3.1-70b-32-h100" / "plan.json")
-    plan, cluster = found.plan, found.workload.topology.cluster
+    plan, cluster = found.plan, found.pricing.topology.cluster
     model = {**cast("dict[str, object]", plan.spec["model"]), "name": HOSTILE}
     tier = TierSpec(name="leaf", gpus=16, oversubscription=2)
     tier = tier.model_copy(update={"name": HOSTILE})
@@ -78,7 +78,7 @@ def hostile(tmp_path: Path, target: str) -> Path:
     changed = replace(
         found,
         plan=plan.model_copy(update=evil),
-        workload=replace(found.workload, topology=topology),
+        pricing=replace(found.pricing, topology=topology),
     )
     out = tmp_path / "out"
     write_folder(out, emit(changed, target), force=False)
@@ -141,8 +141,8 @@ def test_a_hostile_folder_starts_nothing_else(tmp_path: Path) -> None:
 def written(target: str, **changes: Any) -> dict[str, str]:
     """Files of the golden plan of four nodes, its step and tokens changed."""
     found = read_plan(ROOT / "kubernetes" / "llama-3.1-70b-32-h100" / "plan.json")
-    training = found.workload.training.model_copy(update=changes)
-    found = replace(found, workload=replace(found.workload, training=training))
+    training = found.pricing.training.model_copy(update=changes)
+    found = replace(found, pricing=replace(found.pricing, training=training))
     return {file.name: file.text for file in emit(found, target)}
 
 
@@ -215,7 +215,7 @@ def seconds(time: str) -> int:
 def test_a_slurm_job_has_memory_cores_and_time(steps: int) -> None:
     """Time for the steps at the slow end of the prediction; a week at most."""
     found = read_plan(ROOT / "slurm" / "llama-3.1-70b-32-h100" / "plan.json")
-    its = found.workload.training
+    its = found.pricing.training
     tokens = float(steps * its.sequences * its.seq_len)
     text = written("slurm", tokens=tokens)["job.sbatch"]
     given = options(text)

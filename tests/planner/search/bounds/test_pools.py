@@ -326,12 +326,12 @@ def test_flops_are_held_against_the_summed_peak() -> None:
     )
 
 
-def with_own_degrees(workload: Pricing) -> Pricing:
+def with_own_degrees(pricing: Pricing) -> Pricing:
     """The job under a framework whose pools may have tp and dp of their own."""
-    limits = replace(workload.framework.limits, pool_degrees="own")
-    framework = replace(workload.framework, limits=limits)
-    pools = tuple(replace(pool, framework=framework) for pool in workload.pools)
-    return replace(workload, framework=framework, pools=pools)
+    limits = replace(pricing.framework.limits, pool_degrees="own")
+    framework = replace(pricing.framework, limits=limits)
+    pools = tuple(replace(pool, framework=framework) for pool in pricing.pools)
+    return replace(pricing, framework=framework, pools=pools)
 
 
 OWN = {"tp": (2, 4), "vpp": 1, "micro_batch": (1, 2), "recompute": "none"}
@@ -380,7 +380,7 @@ def test_plans_with_own_degrees_are_sound_and_named() -> None:
         layout = found_layout(outcome, plan)
         first, second = layout.pools
         assert first.tp != second.tp
-        told = estimate(outcome.workload, layout)
+        told = estimate(outcome.pricing, layout)
         assert told.step_time_s.value == pytest.approx(plan.step_s)
         claims = {
             "step_s": told.step_time_s.value,

@@ -181,10 +181,10 @@ def check_cutoff(costs: StageCosts, value: int) -> None:
     assert answer.value == value
 
 
-def check_job(workload: Pricing) -> None:
+def check_job(pricing: Pricing) -> None:
     """The proven answer is the best of all plans, to the last bit."""
-    found = search(workload)
-    best = best_of_space(*priced_space(found.workload))
+    found = search(pricing)
+    best = best_of_space(*priced_space(found.pricing))
     if best is None:
         assert not found.ranked
         return

@@ -119,7 +119,7 @@ def costs_of(table: CostTable, row: int, choice: Choice) -> StageCosts:
         block=choice.block,
         hosting=choice.hosting,
     )
-    free = free_layers(table.workload, choice)
+    free = free_layers(table.pricing, choice)
     assert choice.hosting or costs.extra_layers == free
     return costs
 

@@ -164,19 +164,19 @@ def test_the_same_job_gives_the_same_answer(name: str) -> None:
 
     @settings(max_examples=examples(10))
     @given(jobs(framework(name), "llama"))
-    def twice(workload: Pricing) -> None:
-        one, other = search(workload), search(workload)
+    def twice(pricing: Pricing) -> None:
+        one, other = search(pricing), search(pricing)
         assert same_plans(one, other)
         assert (one.pruned, one.solved) == (other.pruned, other.solved)
 
     twice()
 
 
-def fresh_and_after(workload: Pricing, other: Pricing) -> list[SearchOutcome]:
+def fresh_and_after(pricing: Pricing, other: Pricing) -> list[SearchOutcome]:
     """The same search first in a process, and after another job."""
-    fresh = search(workload)
+    fresh = search(pricing)
     search(other)
-    return [fresh, search(workload)]
+    return [fresh, search(pricing)]
 
 
 @pytest.mark.hypothesis
@@ -186,8 +186,8 @@ def test_plans_do_not_depend_on_earlier_searches(name: str) -> None:
 
     @settings(max_examples=examples(15))
     @given(jobs(framework(name), "llama"), models("gpt2"))
-    def after_another(workload: Pricing, model: Architecture) -> None:
-        fresh, later = fresh_and_after(workload, replace(workload, model=model))
+    def after_another(pricing: Pricing, model: Architecture) -> None:
+        fresh, later = fresh_and_after(pricing, replace(pricing, model=model))
         assert same_plans(fresh, later)
 
     after_another()
@@ -212,11 +212,11 @@ def test_a_job_that_fits_nowhere_gets_no_plan(name: str) -> None:
 
     @settings(max_examples=examples(5))
     @given(jobs(framework(name), "mixtral"))
-    def none_fits(workload: Pricing) -> None:
-        full = tightened(workload, 0)
+    def none_fits(pricing: Pricing) -> None:
+        full = tightened(pricing, 0)
         found = search(full)
         assert not found.ranked
-        assert best_of_space(*priced_space(found.workload)) is None
+        assert best_of_space(*priced_space(found.pricing)) is None
         assert not found.proven
 
     none_fits()

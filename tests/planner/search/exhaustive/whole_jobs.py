@@ -134,7 +134,7 @@ def taken_room(draw: Draw, job: Pricing) -> float | None:
     blocks = int(held[fullest])
     blocks += draw(st.sampled_from([-1, 0, 0, 1, -blocks // 4, -blocks]))
     part = table.each[costs.pool(fullest)]
-    whole = float(budget_bytes(part.workload, part.meshes)[at])
+    whole = float(budget_bytes(part.pricing, part.meshes)[at])
     return max(whole - 512 * blocks, 0.0) / job.framework.profile.packing
 
 
@@ -176,7 +176,7 @@ def taken_risk(draw: Draw, job: Pricing) -> float:
     found, table = listed_somewhere(draw, job)
     at = draw(st.integers(0, len(found) - 1))
     costs, on = costs_of(table, at, found[at]), table.meshes.take(np.array([at]))
-    own = oom_chance(table.workload, on, costs, even_counts(costs))
+    own = oom_chance(table.pricing, on, costs, even_counts(costs))
     near = own * draw(st.sampled_from([0.99, 1.01]))
     risk = draw(st.sampled_from([0.05, 0.45, 0.999, near, near, near]))
     return min(max(risk, 1e-6), 0.9999)

@@ -215,12 +215,12 @@ def test_whole_jobs_equal_brute_force(family: str) -> None:
     @given(
         jobs(eager(), family, MOST_PLANS // 4), words, st.sampled_from([None, (1, 2)])
     )
-    def best(workload: Pricing, schedules: set[str], vpp: object) -> None:
+    def best(pricing: Pricing, schedules: set[str], vpp: object) -> None:
         named = {"schedule": tuple(schedules), "vpp": vpp}
-        search = workload.search.model_copy(update=named)
-        workload = replace(workload, search=search)
-        if len(enumerate_space(workload)) < 60:
-            check_job(workload)
+        search = pricing.search.model_copy(update=named)
+        pricing = replace(pricing, search=search)
+        if len(enumerate_space(pricing)) < 60:
+            check_job(pricing)
 
     best()
 

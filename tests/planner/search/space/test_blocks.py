@@ -160,7 +160,7 @@ def test_search_and_brute_force_agree_on_blocks(
     for room in (peaks[0] - 1, *peaks[:6], *peaks[6::4]):
         tight = tightened(workload, room)
         found = search(tight)
-        best = best_of_space(*priced_space(found.workload), cap=10**6)
+        best = best_of_space(*priced_space(found.pricing), cap=10**6)
         assert (best is None) == (not found.ranked)
         if best is not None:
             assert found.ranked[0].step_s == best.step_s == found.bound_s

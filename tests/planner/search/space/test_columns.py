@@ -49,9 +49,9 @@ def verdicts(table: object, space: Space) -> list[bool]:
 def test_a_verdict_on_memory_reached_early_is_that_of_all_ranks(family: str) -> None:
     @settings(max_examples=examples(25))
     @given(jobs(framework("megatron"), family), st.floats(0.0, 1.2))
-    def same(workload: Pricing, share: float) -> None:
-        space = enumerate_space(workload)
-        table = fill_table(workload, space.meshes, space.recompute)
+    def same(pricing: Pricing, share: float) -> None:
+        space = enumerate_space(pricing)
+        table = fill_table(pricing, space.meshes, space.recompute)
         peak = (table.saved.max(axis=(0, 1)) + table.units[0].static) * 4
         table = replace(table, budget=(peak * share).astype(np.int64))
         assert verdicts(table, space) == fits_over_all_ranks(table, space)

@@ -43,8 +43,8 @@ def job(limits: dict[str, Any], nodes: int = 1, **fields: Any) -> Pricing:
     return small_job(SearchSpec(**(FEW | limits)), nodes=nodes, config=config, **fields)
 
 
-def kinds(workload: Pricing) -> set[str]:
-    found = enumerate_space(workload).meshes
+def kinds(pricing: Pricing) -> set[str]:
+    found = enumerate_space(pricing).meshes
     return {CP_KINDS[kind] for kind in found.cp_kind[found.cp > 1]}
 
 
@@ -81,11 +81,11 @@ def test_the_best_plan_stays_in_the_space(
     """The best of all plans with every kind is the best without those left out."""
     workload = job(limits, nodes=nodes, seq_len=seq_len)
     fewer = search(workload)
-    best = best_of_space(*priced_space(fewer.workload))
+    best = best_of_space(*priced_space(fewer.pricing))
     monkeypatch.setattr(context, "undominated", everything)
     every = search(workload)
     assert every.candidates > fewer.candidates
-    of_all = best_of_space(*priced_space(every.workload))
+    of_all = best_of_space(*priced_space(every.pricing))
     assert (best and best.step_s) == (of_all and of_all.step_s)
 
 

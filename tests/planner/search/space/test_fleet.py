@@ -28,8 +28,8 @@ def on(limits: dict[str, object], **fields: object) -> Pricing:
     return replace(workload, topology=ClusterTopology(resolve_cluster(spec, SHIPPED)))
 
 
-def sizes(workload: Pricing) -> set[int]:
-    return set(enumerate_space(workload).meshes.gpus.tolist())
+def sizes(pricing: Pricing) -> set[int]:
+    return set(enumerate_space(pricing).meshes.gpus.tolist())
 
 
 def test_an_ordinary_fleet_is_filled() -> None:

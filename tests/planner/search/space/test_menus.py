@@ -167,19 +167,19 @@ LISTED = {
 COPIED = {"llama": "mlp", "gpt2": "mlp", "mixtral": "moe_act", "deepseek_v3": "moe_act"}
 
 
-def with_dear(workload: Pricing, family: str, **search: object) -> Pricing:
+def with_dear(pricing: Pricing, family: str, **search: object) -> Pricing:
     """The job with one more module: another, and the output projection beside it."""
-    framework, modules = workload.framework, workload.recipe.modules
+    framework, modules = pricing.framework, pricing.recipe.modules
     copied = modules[COPIED[family]]
     gemms = (*copied.gemms, "attention_out")
     dear = copied.model_copy(update={"gemms": gemms})
-    recipe = replace(workload.recipe, modules={**modules, "dear": dear})
+    recipe = replace(pricing.recipe, modules={**modules, "dear": dear})
     names = (*framework.limits.recompute_modules, "dear")
     limits = replace(framework.limits, recompute_modules=names)
     return replace(
-        workload,
+        pricing,
         framework=replace(framework, recipe=recipe, limits=limits),
-        search=workload.search.model_copy(update=search),
+        search=pricing.search.model_copy(update=search),
     )
 
 
@@ -190,16 +190,16 @@ def test_no_reduction_of_the_menu_loses_the_best_plan(family: str) -> None:
 
     @settings(max_examples=examples(8))
     @given(jobs(framework("megatron"), family, most=1000))
-    def same(workload: Pricing) -> None:
-        workload = with_dear(workload, family, recompute=LISTED[family])
-        reduced = enumerate_space(workload)
+    def same(pricing: Pricing) -> None:
+        pricing = with_dear(pricing, family, recompute=LISTED[family])
+        reduced = enumerate_space(pricing)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(menus, "beaten", lambda *_: frozenset())
-            whole = enumerate_space(workload)
+            whole = enumerate_space(pricing)
         assert set(whole.recompute) - set(reduced.recompute) >= {"dear"}
         assert reduced.removed[BEATEN] == len(whole.recompute) - len(reduced.recompute)
         tables = [
-            fill_table(workload, space.meshes, space.recompute)
+            fill_table(pricing, space.meshes, space.recompute)
             for space in (whole, reduced)
         ]
         problems = [

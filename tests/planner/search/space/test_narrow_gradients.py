@@ -41,15 +41,15 @@ def pair(*, routed: bool = False, **search: Any) -> tuple[Pricing, ...]:
     return variants([job])
 
 
-def left_out(workload: Pricing) -> int:
-    return enumerate_space(workload).removed.get(BY_NARROWER, 0)
+def left_out(pricing: Pricing) -> int:
+    return enumerate_space(pricing).removed.get(BY_NARROWER, 0)
 
 
-def every(workload: Pricing, monkeypatch: pytest.MonkeyPatch) -> Space:
+def every(pricing: Pricing, monkeypatch: pytest.MonkeyPatch) -> Space:
     """The space without the rule."""
     with monkeypatch.context() as here:
         here.setattr(formats.NarrowGradients, "worth", lambda _, shards, *__: shards)
-        return enumerate_space(workload)
+        return enumerate_space(pricing)
 
 
 @pytest.mark.parametrize("routed", [False, True])

@@ -47,10 +47,10 @@ def found(outcomes: list[SearchOutcome]) -> list[Found]:
     return sorted(plan for outcome in outcomes for plan in outcome.ranked)
 
 
-def check_variants(workload: Pricing) -> None:
+def check_variants(pricing: Pricing) -> None:
     """The best step over all variants, its bound, or no plan where none fits."""
-    outcomes = search_all(variants([workload]), top=2)
-    brute = [best_of_space(*priced_space(outcome.workload)) for outcome in outcomes]
+    outcomes = search_all(variants([pricing]), top=2)
+    brute = [best_of_space(*priced_space(outcome.pricing)) for outcome in outcomes]
     steps = [best.step_s for best in brute if best is not None]
     bound = min(outcome.bound_s for outcome in outcomes)
     if not steps:
@@ -83,8 +83,8 @@ def test_a_shared_incumbent_removes_no_plan_of_the_list(name: str) -> None:
 
     @settings(max_examples=examples(15))
     @given(open_jobs(name))
-    def both_ways(workload: Pricing) -> None:
-        its = variants([workload])
+    def both_ways(pricing: Pricing) -> None:
+        its = variants([pricing])
         apart = [plan for each in its for plan in search(each, top=3).ranked]
         together = found(search_all(its, top=3))
         assert [p.step_s for p in together] == sorted(p.step_s for p in apart)[:3]
@@ -151,8 +151,8 @@ def test_the_same_variants_give_the_same_answer(name: str) -> None:
 
     @settings(max_examples=examples(5))
     @given(open_jobs(name))
-    def twice(workload: Pricing) -> None:
-        one, other = (search_all(variants([workload])) for _ in range(2))
+    def twice(pricing: Pricing) -> None:
+        one, other = (search_all(variants([pricing])) for _ in range(2))
         for a, b in zip(one, other, strict=True):
             assert (a.ranked, a.bound_s, a.pruned) == (b.ranked, b.bound_s, b.pruned)
             splits = zip(a.ranked, b.ranked, strict=True)

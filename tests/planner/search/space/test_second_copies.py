@@ -21,8 +21,8 @@ def job(**limits: Any) -> Pricing:
     return small_job(few, name=name, node=node, nodes=2, config=WIDE)
 
 
-def copies(workload: Pricing) -> set[int]:
-    return set(enumerate_space(workload).meshes.hpz.tolist())
+def copies(pricing: Pricing) -> set[int]:
+    return set(enumerate_space(pricing).meshes.hpz.tolist())
 
 
 def test_the_space_has_every_group_that_tiles_the_ranks() -> None:

@@ -41,8 +41,8 @@ def offloading(*names: str, room: str = "megatron") -> Pricing:
     return replace(job({}, name=room), offload=shares)
 
 
-def removed(workload: Pricing, rule: str) -> int:
-    return enumerate_space(workload).removed.get(rule, 0)
+def removed(pricing: Pricing, rule: str) -> int:
+    return enumerate_space(pricing).removed.get(rule, 0)
 
 
 @pytest.mark.parametrize(
@@ -302,14 +302,14 @@ def test_hosts_need_to_hold_what_one_kind_of_recompute_keeps() -> None:
     assert left.removed[rule] == kinds["full"] - kinds["none"]
 
 
-def on_host(workload: Pricing, meshes: Meshes, kind: str) -> float:
+def on_host(pricing: Pricing, meshes: Meshes, kind: str) -> float:
     """What a node holds of one mesh without a pipeline. [B]."""
     one = np.array([1])
     held = host_bound(
-        workload,
+        pricing,
         meshes,
         vpp=one,
-        layers=one * workload.model.layers,
+        layers=one * pricing.model.layers,
         recompute=(kind,),
         at_once=one < 0,
     )

@@ -56,40 +56,40 @@ def every_row() -> Iterator[Row]:
             yield (*degrees, shard, zero, hpz, micro, accum, order)
 
 
-def is_legal(workload: Pricing, row: Row) -> bool:
+def is_legal(pricing: Pricing, row: Row) -> bool:
     """The identities of a layout, one after the other, and what its room has."""
     tp, sp, pp, cp, kind, ep, etp, dp, shard, zero, hpz, _, _, order = row
-    limits, ranks = workload.framework.limits, dp * cp
+    limits, ranks = pricing.framework.limits, dp * cp
     return (
         LENGTH % (2 * cp * tp if cp > 1 else tp) == 0
         and (KEYS % tp == 0 or tp % KEYS == 0)
-        and (pp == 1 or (limits.pipeline and pp <= workload.model.layers + 2))
+        and (pp == 1 or (limits.pipeline and pp <= pricing.model.layers + 2))
         and bool(sp) in (limits.sequence_parallel if tp > 1 else (False,))
-        and is_exchanged(workload, tp, cp, CP_KINDS[kind])
-        and is_shared(workload, row)
-        and goes_together(workload, row)
+        and is_exchanged(pricing, tp, cp, CP_KINDS[kind])
+        and is_shared(pricing, row)
+        and goes_together(pricing, row)
         and zero in limits.zero_stages
         and ranks % shard == 0
         and shard % cp == 0
         and (shard == ranks or (zero > 0 and limits.hybrid_sharding))
         and ranks % hpz == 0
         and (hpz == 1 or limits.hpz)
-        and are_experts(workload, (tp, sp, cp, ep, etp, dp))
+        and are_experts(pricing, (tp, sp, cp, ep, etp, dp))
         and ORDERS[order] in limits.orders
-        and (order == 0 or (pp > 1 and dp > 1 and is_inside(workload, row)))
+        and (order == 0 or (pp > 1 and dp > 1 and is_inside(pricing, row)))
     )
 
 
-def is_inside(workload: Pricing, row: Row) -> bool:
+def is_inside(pricing: Pricing, row: Row) -> bool:
     """Stages between data ranks leave experts on the tensor and context ranks."""
     tp, _, _, cp, _, ep, etp, *_ = row
-    return not workload.model.expert_parameters or ep * etp == tp * cp
+    return not pricing.model.expert_parameters or ep * etp == tp * cp
 
 
-def is_shared(workload: Pricing, row: Row) -> bool:
+def is_shared(pricing: Pricing, row: Row) -> bool:
     """accelerate: what is split or sharded has ranks that share states."""
     tp, _, _, cp, _, _, _, dp, shard, zero, *_ = row
-    if workload.framework.name != "accelerate":
+    if pricing.framework.name != "accelerate":
         return True
     copies = dp if zero == 0 else dp * cp // shard
     split = tp * cp > 1
@@ -102,10 +102,10 @@ def is_shared(workload: Pricing, row: Row) -> bool:
     )
 
 
-def goes_together(workload: Pricing, row: Row) -> bool:
+def goes_together(pricing: Pricing, row: Row) -> bool:
     """DeepSpeed: pipelines alone, Ulysses over shards, hpZ under ZeRO-3 alone."""
     tp, _, pp, cp, _, ep, _, _, _, zero, hpz, *_ = row
-    if workload.framework.name != "deepspeed":
+    if pricing.framework.name != "deepspeed":
         return True
     return (
         (pp == 1 or (zero < 2 and tp * cp * ep == 1))
@@ -114,30 +114,30 @@ def goes_together(workload: Pricing, row: Row) -> bool:
     )
 
 
-def is_exchanged(workload: Pricing, tp: int, cp: int, kind: str) -> bool:
+def is_exchanged(pricing: Pricing, tp: int, cp: int, kind: str) -> bool:
     """The room has the kind, and its heads divide; one rank has no kind."""
     if cp == 1:
         return kind == "all-gather"
-    has = workload.framework.limits.cp_kinds
+    has = pricing.framework.limits.cp_kinds
     if "+" not in kind:
         dealt = cp if kind == "ulysses" else 1
-        return kind in has and (dealt == 1 or are_dealt(workload, tp * dealt))
+        return kind in has and (dealt == 1 or are_dealt(pricing, tp * dealt))
     inner = int(kind.removeprefix("ulysses").removesuffix("+ring"))
     fits = 1 < inner < cp and cp % inner == 0
-    return "ulysses+ring" in has and fits and are_dealt(workload, tp * inner)
+    return "ulysses+ring" in has and fits and are_dealt(pricing, tp * inner)
 
 
-def are_dealt(workload: Pricing, ranks: int) -> bool:
+def are_dealt(pricing: Pricing, ranks: int) -> bool:
     """Whole heads of queries and keys; DeepSpeed copies keys for more ranks."""
-    copied = workload.framework.name == "deepspeed" and ranks % KEYS == 0
+    copied = pricing.framework.name == "deepspeed" and ranks % KEYS == 0
     return HEADS % ranks == 0 and (KEYS % ranks == 0 or copied)
 
 
-def are_experts(workload: Pricing, row: Row) -> bool:
+def are_experts(pricing: Pricing, row: Row) -> bool:
     """``e x D_e = t c D``; dense models and rooms without experts have one."""
     tp, sp, cp, ep, etp, dp = row
-    limits = workload.framework.limits
-    moes = [kind.ffn for kind in workload.kinds if isinstance(kind.ffn, Moe)]
+    limits = pricing.framework.limits
+    moes = [kind.ffn for kind in pricing.kinds if isinstance(kind.ffn, Moe)]
     if not moes:
         return ep == etp == 1
     return (
