@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from planner.specs.frameworks.framework import LossForm
+
 
 class LoraCase(BaseModel):
     """Low-rank adapters beside frozen weights (peft's ``LoraConfig``)."""
@@ -38,7 +40,7 @@ class EagerCase(BaseModel):
     optimizer: Literal["adamw", "sgd", "sgdm", "adafactor", "none"] = "adamw"
     opt_impl: Literal["fused", "foreach", "forloop"] = "fused"
     recompute: Literal["none", "full", "selective"] = "none"
-    loss: Literal["hf", "upcast", "half", "chunked", "liger", "none"] = "hf"
+    loss: LossForm | Literal["none"] = "hf"
     keep_outputs: bool = Field(default=False, description="the caller keeps logits")
     zero: Literal[0, 2, 3] = Field(default=0, description="FSDP2 sharding")
     world: int = Field(default=1, gt=0, description="[GPUs]")

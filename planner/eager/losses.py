@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from planner.eager.case import EagerCase
 from planner.eager.engine.checkpoint import checkpoint
 from planner.eager.engine.storage import F32, I64, Tensor
@@ -129,18 +131,69 @@ def chunked_loss(hidden: Tensor, weight: Tensor, ids: Tensor) -> Tensor:
     Returns:
         The loss. [tensor]
     """
-    tape = hidden.tape
-    tokens = hidden.shape[0] * hidden.shape[1]
-    rows = reshape(hidden, tokens, hidden.shape[2])
-    each = -(-tokens // CHUNKS)
-    lengths = tuple(min(each, tokens - i) for i in range(0, tokens, each))
-    total = tape.new((), F32)
+    total = hidden.tape.new((), F32)
 
     def one(piece: Tensor) -> Tensor:
         return cross_entropy(to(_scores(piece, weight), F32), ids)
 
-    for piece in split(rows, 0, lengths):
+    for piece in _pieces(hidden):
         total = add(total, checkpoint(one, piece))
+    return scale(total)
+
+
+def _pieces(hidden: Tensor) -> tuple[Tensor, ...]:
+    """Views of the tokens in as many pieces as a loss in chunks has."""
+    tokens = hidden.shape[0] * hidden.shape[1]
+    rows = reshape(hidden, tokens, hidden.shape[2])
+    each = -(-tokens // CHUNKS)
+    lengths = tuple(min(each, tokens - i) for i in range(0, tokens, each))
+    return split(rows, 0, lengths)
+
+
+def chunked_logits_loss(model: CausalModel, hidden: Tensor, ids: Tensor) -> Tensor:
+    """Cross entropy of pieces of the logits, which all stand before the first is read.
+
+    Args:
+        model: The model. [module]
+        hidden: [b, s, h]. [tensor]
+        ids: [b, s]. [tensor]
+
+    Returns:
+        The loss. [tensor]
+
+    References:
+        torchtune 0.6.1 modules/transformer.py, chunked_output; modules/loss/
+        ce_chunked_output_loss.py.
+    """
+    return _sum(hidden, ids, [logits_of(model, piece) for piece in _pieces(hidden)])
+
+
+def chunked_head_loss(model: CausalModel, hidden: Tensor, ids: Tensor) -> Tensor:
+    """Head and cross entropy of one piece of the tokens after the other, none anew.
+
+    Tokens are copied, as those without a label leave the stream.
+
+    Args:
+        model: The model. [module]
+        hidden: [b, s, h]. [tensor]
+        ids: [b, s]. [tensor]
+
+    Returns:
+        The loss. [tensor]
+
+    References:
+        torchtune main modules/loss/cross_entropy_loss.py, LinearCrossEntropyLoss.
+    """
+    pieces = _pieces(copied(hidden))
+    return _sum(hidden, ids, (logits_of(model, piece) for piece in pieces))
+
+
+def _sum(hidden: Tensor, ids: Tensor, logits: Iterable[Tensor]) -> Tensor:
+    """Loss of pieces of logits, each raised to fp32 by itself."""
+    total = hidden.tape.new((), F32)
+    for piece in logits:
+        total = add(total, cross_entropy(to(piece, F32), ids))
+        del piece
     return scale(total)
 
 
@@ -201,6 +254,8 @@ def _piece(logits: Tensor, weight: Tensor, to_weight: Tensor | None) -> None:
         tape.new(weight.shape, weight.dtype)
 
 
+IN_PIECES = {"chunked_logits": chunked_logits_loss, "chunked_head": chunked_head_loss}
+"""Losses that keep the log-probabilities of all pieces, by form. [-]"""
 WHOLE = {"upcast": upcast_loss, "half": half_loss}
 """Losses of whole logits by form, where they are not transformers' own. [-]"""
 
@@ -224,6 +279,8 @@ def loss_of(
     assert isinstance(head, Linear)
     if case.loss == "chunked":
         return chunked_loss(hidden, head.weight, ids)
+    if case.loss in IN_PIECES:
+        return IN_PIECES[case.loss](model, hidden, ids)
     if case.loss == "liger":
         return fused_loss(hidden, head.weight, ids)
     logits = logits_of(model, hidden)

@@ -81,7 +81,7 @@ class ParallelIteration(Iteration):
 
     def _shard(self, model: CausalModel) -> ShardedModel:
         case = self.case
-        if case.loss == "chunked":
+        if case.loss.startswith("chunked"):
             raise Unsupported("a chunked loss goes past the root that FSDP2 gathers")
         ranks = max(case.world, case.tp) // case.tp
         policy = sharding(ranks, case.zero, weight_type(case), mixed=case.mp)

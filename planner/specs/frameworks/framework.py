@@ -22,7 +22,9 @@ from planner.specs.layouts.recompute import (
 )
 
 ReplayPolicy = Literal["none", "bf16", "amp_bf16", "master_bf16"]
-LossForm = Literal["hf", "upcast", "half", "chunked", "liger"]
+LossForm = Literal[
+    "hf", "upcast", "half", "chunked", "chunked_logits", "chunked_head", "liger"
+]
 Lengths = Literal["cut", "below"]
 OptimizerKernel = Literal["fused", "fused-fp32", "foreach", "foreach-2.0", "for-loop"]
 CheckpointForm = Literal["shards", "units", "model"]

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.eager import EagerCase, Unsupported, block_memory, ends_memory, replay
+from planner.frameworks.profiles import read_options
 
 LLAMA = {
     "family": "llama",
@@ -117,6 +118,28 @@ def test_the_loss_holds_twelve_bytes_of_vocabulary_per_token() -> None:
     in_backward = ends.saved + ends.head_transient
     stream = (6 * H + 4 + 2 * H) * S
     assert in_backward == pytest.approx(12 * logits + stream, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("loss", "forward", "backward"),
+    [("chunked_logits", 2 + 4 + 4 / 8, 5), ("chunked_head", 4 + 6 / 8, 5)],
+)
+def test_a_loss_in_pieces_keeps_the_log_probabilities_of_all(
+    loss: str, forward: float, backward: float
+) -> None:
+    """fp32 log-probabilities stay; the rest is of one piece, or 16-bit logits of all.
+
+    The larger of both is what the formula takes of a logit.
+    """
+    narrow = {"hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 4}
+    model = LLAMA | narrow | {"head_dim": 16, "vocab_size": 32768}
+    case = EagerCase.model_validate({"model": model, "seq": 4096, "loss": loss})
+    ends, logits = ends_memory(case), 32768 * 4096
+    most = (ends.saved + ends.forward, ends.saved + ends.head_transient)
+    assert most == pytest.approx((forward * logits, backward * logits), rel=0.01)
+    words = read_options("accelerate")["loss"][loss].recipe
+    assert words is not None
+    assert words.logits_bytes == max(forward, backward)
 
 
 def test_parts_compose_to_the_replay() -> None:

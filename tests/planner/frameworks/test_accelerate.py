@@ -177,7 +177,7 @@ def test_an_unknown_loss_names_the_known_ones() -> None:
     with pytest.raises(BadInputError, match="did you mean liger") as error:
         resolved(loss="ligr")
     assert error.value.field == "stack.loss"
-    assert "hf, half, chunked, liger" in str(error.value)
+    assert "hf, half, chunked, chunked_logits, chunked_head, liger" in str(error.value)
 
 
 def test_a_setting_of_another_room_is_no_key() -> None:

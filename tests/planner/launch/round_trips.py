@@ -51,6 +51,7 @@ STACKS: Mapping[str, tuple[dict[str, Any], ...]] = {
     "accelerate": (
         *({"name": name} for name in ("hf-trainer", "hf-amp", "hf-bf16", "hf-bf16")),
         *({"loss": word} for word in ("chunked", "liger")),
+        {"name": "hf-bf16", "loss": "chunked_logits"},
         {"accumulation": "no_sync"},
     ),
     "torchtitan": (

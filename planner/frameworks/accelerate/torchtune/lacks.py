@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from planner.frameworks.accelerate.launch.lacks import accelerate
+from planner.frameworks.accelerate.launch.lacks import LOSS, accelerate
 from planner.frameworks.accelerate.stack import BF16_STACK, option, stack
 from planner.frameworks.accelerate.torchtune.known import family_of
 from planner.frameworks.adapted import targets
@@ -28,6 +28,11 @@ OPTIMIZERS = {
     "sgd-momentum": "torch.optim.SGD",
 }
 """Class of an optimizer by name. [text]"""
+LOSSES = {
+    "hf": "torch.nn.CrossEntropyLoss",
+    "chunked_logits": "torchtune.modules.loss.CEWithChunkedOutputLoss",
+}
+"""Class of the loss by its word in the stack block. [text]"""
 MLP = frozenset({"gate_proj", "up_proj", "down_proj"})
 """Linear layers of a feed-forward block, which carry adapters together. [text]"""
 
@@ -40,7 +45,7 @@ def torchtune(asked: Asked) -> Iterator[Lack]:
         lora_finetune_single_device.py, modules/transformer.py,
         modules/loss/ce_chunked_output_loss.py, modules/low_precision/nf4_linear.py.
     """
-    others = {RATIO_FIELD, PADDING}
+    others = {RATIO_FIELD, PADDING, LOSS}
     yield from (lack for lack in accelerate(asked) if lack.field not in others)
     what = "rows are padded to their longest text, or packed"
     yield from other_rows(asked, ("longest", "packed"), what)
@@ -60,9 +65,9 @@ def _model(asked: Asked) -> Iterator[Lack]:
         what = "its attention is PyTorch's"
         yield Lack(what, "spec.stack.attention", word, "sdpa")
     loss = option(asked, "loss", "hf")
-    if loss != "hf":
-        what = "its loss in chunks keeps the logits of all chunks"
-        yield Lack(what, "spec.stack.loss", loss, "hf")
+    if loss not in LOSSES:
+        what = "no such loss in this release"
+        yield Lack(what, LOSS, loss, ", ".join(LOSSES))
 
 
 def _numbers(asked: Asked) -> Iterator[Lack]:

@@ -22,10 +22,11 @@ from planner.frameworks.accelerate.torchtune.lacks import MLP, OPTIMIZERS, VERSI
 from planner.frameworks.accelerate.torchtune.words import (
     FUSED,
     HARMLESS,
+    LOSSES,
+    PIECES,
     PRESETS,
     READ,
     UNPRICED,
-    WHOLE_LOSSES,
 )
 from planner.launch.brief import Reading
 from planner.launch.shell.runs import launch_of
@@ -258,13 +259,14 @@ def _stack(given: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if str(given.get("dtype", "bf16")) == "bf16":
         found["name"] = BF16_STACK
-    if "Chunked" in _loss(given):
-        found["loss"] = "chunked"
-    return found
+    word = LOSSES.get(_loss(given), "hf")
+    return found if word == "hf" else found | {"loss": word}
 
 
 def _loss(given: Mapping[str, Any]) -> str:
-    return str(block(given, "loss").get("_component_", ""))
+    """Class of the loss; that of a recipe without one is PyTorch's."""
+    component = block(given, "loss").get("_component_", "CrossEntropyLoss")
+    return str(component).rpartition(".")[2]
 
 
 def _unknown(its: _Files) -> Iterator[Unknown]:
@@ -279,9 +281,8 @@ def _unknown(its: _Files) -> Iterator[Unknown]:
     name = _optimizer(given)
     if name and name not in NAMES:
         yield Unknown("optimizer", name, NOT_PRICED)
-    loss = _loss(given).rpartition(".")[2]
-    if loss not in WHOLE_LOSSES:
-        yield Unknown("loss", loss, CHANGES)
+    if _loss(given) not in LOSSES:
+        yield Unknown("loss", _loss(given), CHANGES)
     yield from _otherwise(given)
     if not _says_recipe(its):
         why = "is named by no file: one rank has one of its own, several shard"
@@ -292,6 +293,9 @@ def _otherwise(given: Mapping[str, Any]) -> Iterator[Unknown]:
     """Settings with a value that is not priced."""
     if given.get("device") not in (None, "cuda"):
         yield Unknown("device", given["device"], NOT_PRICED)
+    pieces = block(given, "loss").get("num_output_chunks", PIECES)
+    if pieces != PIECES:
+        yield Unknown("loss.num_output_chunks", pieces, CHANGES)
     for key in ("use_dora", "apply_lora_to_output"):
         if true(block(given, "model"), key):
             yield Unknown(f"model.{key}", "true", CHANGES)

@@ -58,9 +58,17 @@ HARMLESS = frozenset(
 """Settings that change no layout, time or memory of a step. [text]
 
 Source: torchtune 0.6.1 and main of 2025-08 recipes/, every read of cfg."""
-WHOLE_LOSSES = frozenset({"", "CrossEntropyLoss", "DPOLoss", "RSOLoss"})
-"""Losses of whole logits, by class. [text]"""
+LOSSES = {
+    **dict.fromkeys(("CrossEntropyLoss", "DPOLoss", "RSOLoss"), "hf"),
+    "CEWithChunkedOutputLoss": "chunked_logits",
+    "LinearCrossEntropyLoss": "chunked_head",
+}
+"""Word of the stack block by class of a loss. [text]"""
+PIECES = 8
+"""Pieces of the tokens that a loss in chunks has by default, and is priced with. [1]"""
 PRESETS = {
+    "gemma_2b": "gemma-2b",
+    "gemma_7b": "gemma-7b",
     "llama2_7b": "llama-2-7b",
     "llama2_13b": "llama-2-13b",
     "llama2_70b": "llama-2-70b",
@@ -75,9 +83,12 @@ PRESETS = {
     "mistral_7b": "mistral-7b",
     "phi3_mini": "phi-3-mini",
     "phi4_14b": "phi-4",
+    "qwen2_0_5b": "qwen2.5-0.5b",
+    "qwen2_1_5b": "qwen2.5-1.5b",
     "qwen2_7b": "qwen2-7b",
     "qwen2_5_0_5b": "qwen2.5-0.5b",
     "qwen2_5_1_5b_base": "qwen2.5-1.5b",
+    "qwen2_5_1_5b_instruct": "qwen2.5-1.5b",
     "qwen2_5_3b": "qwen2.5-3b",
     "qwen2_5_7b_base": "qwen2.5-7b",
     "qwen2_5_7b_instruct": "qwen2.5-7b",
@@ -87,10 +98,15 @@ PRESETS = {
     "qwen2_5_32b_instruct": "qwen2.5-32b",
     "qwen2_5_72b_base": "qwen2.5-72b",
     "qwen2_5_72b_instruct": "qwen2.5-72b",
+    **{
+        f"qwen3_{size.replace('.', '_')}{kind}": f"qwen3-{size}"
+        for size in ("0.6b", "1.7b", "4b", "8b", "14b", "32b")
+        for kind in ("", "_base", "_instruct")
+    },
 }
 """Preset by builder, which fixes every size of a model. [text]
 
-Source: torchtune 0.6.1 models/*/_model_builders.py."""
+Source: torchtune 0.6.1 models/*/_model_builders.py; main of 2025-08 for Qwen3."""
 FUSED = {
     "q_proj": "qkv_proj",
     "k_proj": "qkv_proj",

@@ -6,13 +6,19 @@ from typing import Any
 
 from planner.frameworks.accelerate.launch.plan import recompute
 from planner.frameworks.accelerate.rows import first_steps
+from planner.frameworks.accelerate.stack import option
 from planner.frameworks.accelerate.torchtune.known import (
     PACKAGE,
     Family,
     family_of,
     sizes,
 )
-from planner.frameworks.accelerate.torchtune.lacks import MLP, OPTIMIZERS, VERSION
+from planner.frameworks.accelerate.torchtune.lacks import (
+    LOSSES,
+    MLP,
+    OPTIMIZERS,
+    VERSION,
+)
 from planner.frameworks.adapted import targets
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
 from planner.launch.text.rates import RATE, learning_rate
@@ -99,7 +105,7 @@ def arguments(brief: Brief) -> dict[str, Any]:
         "epochs": 1,
         "max_steps_per_epoch": brief.training_steps,
         "optimizer": _optimizer(brief),
-        "loss": {"_component_": "torch.nn.CrossEntropyLoss"},
+        "loss": {"_component_": LOSSES[option(brief.asked, "loss", "hf")]},
         "clip_grad_norm": 1.0,
         "compile": False,
         "device": "cuda",

@@ -93,6 +93,8 @@ ONE_GPU: dict[str, tuple[str, dict[str, Any]]] = {
     "1B, eager attention": ("llama-3.2-1b", {"seq": 1024, "attention": "eager"}),
     "1B, Liger": ("llama-3.2-1b", {"loss": "liger", "mbs": 2}),
     "1B, chunks": ("llama-3.2-1b", {"loss": "chunked", "mbs": 4, "recompute": "full"}),
+    "1B, pieces of logits": ("llama-3.2-1b", {"loss": "chunked_logits", "mbs": 2}),
+    "1B, pieces of the head": ("llama-3.2-1b", {"loss": "chunked_head", "mbs": 2}),
     "1B, autocast": ("llama-3.2-1b", {"precision": "amp_bf16"}),
     "1B, autocast, recompute": (
         "llama-3.2-1b",

@@ -67,6 +67,7 @@ def test_layouts_read_back_as_they_were_written(plans: list[PlanFile]) -> None:
         (1, {}, {"training": QLORA}),
         (1, {}, {"training": {"optimizer": "paged-adamw-8bit"}}),
         (1, {}, {"training": {"optimizer": "sgd-momentum"}}),
+        (1, {}, {"stack": PURE | {"loss": "chunked_logits"}}),
         (2, {"zero_stage": 2}, {}),
         (4, {"zero_stage": 3, "recompute": "full"}, {}),
     ],
@@ -74,7 +75,8 @@ def test_layouts_read_back_as_they_were_written(plans: list[PlanFile]) -> None:
 def test_the_training_block_and_the_stack_read_back(
     gpus: int, layout: dict[str, Any], spec: dict[str, Any], tmp_path: Path
 ) -> None:
-    found = filed(plan_of(gpus, layout, stack=PURE, **spec), tmp_path)
+    spec = {"stack": PURE} | spec
+    found = filed(plan_of(gpus, layout, **spec), tmp_path)
     reading, its = read(files_of(found)), found.pricing.training
     assert reading.training["seq_len"] == its.seq_len
     assert reading.training["precision"] == its.precision
@@ -83,7 +85,7 @@ def test_the_training_block_and_the_stack_read_back(
     lora: Any = reading.training.get("lora", {})
     assert lora.get("rank", its.lora.rank) == its.lora.rank
     assert reading.training.get("quantization") == its.weight_format
-    assert reading.stack == PURE
+    assert reading.stack == spec["stack"]
     assert reading.layout["recompute"] == layout.get("recompute", "none")
     assert reading.unknown == ()
 
@@ -94,6 +96,7 @@ def test_the_training_block_and_the_stack_read_back(
         (1, {}, {"stack": {}}, "spec.stack"),
         (1, {}, {"stack": PURE | {"loss": "liger"}}, "spec.stack.loss"),
         (1, {}, {"stack": PURE | {"loss": "chunked"}}, "spec.stack.loss"),
+        (1, {}, {"stack": PURE | {"loss": "chunked_head"}}, "spec.stack.loss"),
         (
             1,
             {},
@@ -225,9 +228,8 @@ def test_a_public_file_is_read() -> None:
     assert (its["seq_len"], its["optimizer"]) == (2048, "adamw")
     attention, mlp = ["q_proj", "v_proj", "o_proj"], ["down_proj", "gate_proj"]
     assert its["lora"]["targets"] == [*attention, *mlp, "up_proj"]
-    assert reading.stack == PURE | {"loss": "chunked"}
-    (told,) = reading.unknown
-    assert told.setting == "loss CEWithChunkedOutputLoss"
+    assert reading.stack == PURE | {"loss": "chunked_logits"}
+    assert reading.unknown == ()
     fields = import_spec(reading, UserOverrides(cluster="rtx-4090-1"), ())
     assert fields["model"] == "llama-3.1-8b"
 
@@ -239,7 +241,7 @@ def test_the_recipe_of_a_file_alone_follows_from_the_ranks(
     """torchtune has recipes for one GPU, and others that shard; none copies states."""
     file, out = tmp_path / "a.yaml", tmp_path / "job.yaml"
     file.write_text(PUBLIC)
-    words = ["import", str(file), "--ignore", "loss", "--out", str(out)]
+    words = ["import", str(file), "--out", str(out)]
     alone = CliRunner().invoke(app, words)
     assert alone.exit_code == 2
     assert "recipe: is named by no file" in alone.output
@@ -290,12 +292,26 @@ def test_a_component_that_the_command_changes_counts() -> None:
     assert its["lora"]["rank"] == 16  # type: ignore[index]
 
 
-def test_a_loss_of_a_later_release_is_told() -> None:
-    later = PUBLIC.replace("CEWithChunkedOutputLoss", "LinearCrossEntropyLoss")
-    said = read({"a.yaml": later, "go.sh": LAUNCH}).unknown
-    assert [each.setting for each in said] == ["loss LinearCrossEntropyLoss"]
-    plain = PUBLIC.replace("CEWithChunkedOutputLoss", "CrossEntropyLoss")
-    assert not read({"a.yaml": plain, "go.sh": LAUNCH}).unknown
+@pytest.mark.parametrize(
+    ("component", "word"),
+    [
+        ("torch.nn.CrossEntropyLoss", "hf"),
+        ("torchtune.modules.loss.CEWithChunkedOutputLoss", "chunked_logits"),
+        ("torchtune.modules.loss.LinearCrossEntropyLoss", "chunked_head"),
+    ],
+)
+def test_losses_of_both_releases_are_read(component: str, word: str) -> None:
+    """CEWithChunkedOutputLoss is of 0.6.1, LinearCrossEntropyLoss of its main."""
+    text = PUBLIC.replace("torchtune.modules.loss.CEWithChunkedOutputLoss", component)
+    its = read({"a.yaml": text, "go.sh": LAUNCH})
+    assert its.stack.get("loss", "hf") == word
+    assert its.unknown == ()
+
+
+def test_pieces_of_another_number_are_not_priced_as_eight() -> None:
+    text = PUBLIC.replace("OutputLoss\n", "OutputLoss\n  num_output_chunks: 4\n")
+    (told,) = read({"a.yaml": text, "go.sh": LAUNCH}).unknown
+    assert told.setting == "loss.num_output_chunks 4"
 
 
 @pytest.mark.parametrize(
