@@ -14,6 +14,7 @@ from planner.launch.shell.launchers import NONE, TRAINING, certainty, is_alone
 from planner.launch.shell.seen import (
     VISIBLE,
     by_default,
+    check_nodes,
     check_seen,
     included,
     starts_each,
@@ -295,8 +296,8 @@ def _alternative(
         command.line,
         words,
         environment,
-        ranks_of(starter, around, environment) or None,
-        nodes_of(starter, around, environment) or None,
+        ranks_of(starter, around) or None,
+        nodes_of(starter, around) or None,
         alone=is_alone(command) and not starter,
         visible=visible,
     )
@@ -320,8 +321,10 @@ def _seen(
 ) -> tuple[Mapping[str, int], int | None]:
     """Counts of a command with the GPUs that it is told, and the GPUs that it sees."""
     place = f"{command.file}:{command.line}"
-    default = by_default(words, {*command.environment, *environment})
+    its = {n: plain(value) for n, value in command.environment.items()}
+    default = by_default(words, {**its, **environment}, place)
     counts = {**default, **starter, **included(words, place)}
+    check_nodes(counts, words, place)
     visible = visible_of(environment, place)
     machines = counted(words).get("machines", 1)
     check_seen({"machines": machines, **counts}, visible, place)

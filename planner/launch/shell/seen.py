@@ -1,10 +1,12 @@
 """GPUs that a command sees, and the ranks that it starts on them by itself."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from planner.errors import BadInputError
+from planner.launch.shell.tasks import open_nodes
+from planner.launch.shell.values import refuse_unset, unset
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 _DEVICE = re.compile(r"\d+|(GPU|MIG)-[\w/-]+")
@@ -35,6 +37,18 @@ _BY_FACTORY = re.compile(r"(\S*/)?(llamafactory-cli|lmf) train\b")
 References:
     LLaMA-Factory 0.9.5, launcher.py.
 """
+_BY_VARIABLES = re.compile(_BY_FACTORY.pattern + r"|(\S*/)?(swift|megatron) \w")
+"""Commands that read the counts of ranks from variables.
+
+References:
+    LLaMA-Factory 0.9.5, launcher.py; ms-swift 3.9, swift/cli/main.py.
+"""
+_COUNTS = {"nodes": "NNODES", "ranks_per_node": "NPROC_PER_NODE"}
+"""Variable of a count, which torchrun reads as PET_NNODES, PET_NPROC_PER_NODE. [text]
+
+References:
+    torch, distributed/argparse_util.py, `env`.
+"""
 _BY_DEEPSPEED = re.compile(
     r"(\S*/)?(deepspeed|ds) |\S*python\S* (-\w+ )*-m deepspeed\."
 )
@@ -64,19 +78,28 @@ def starts_each(words: Sequence[str]) -> bool:
     return _EACH.match(" ".join(words)) is not None
 
 
-def by_default(words: Sequence[str], environment: Collection[str]) -> dict[str, int]:
-    """Counts that a command has where neither options nor variables say them.
+def by_default(
+    words: Sequence[str], environment: Mapping[str, str], place: str
+) -> dict[str, int]:
+    """Counts that variables give, or a command has where nothing says them.
 
     Args:
         words: The command. [text]
-        environment: Names of the variables that it sees. [text]
+        environment: Variables that it sees. [text]
+        place: File and line of the command. [text]
     """
     text = " ".join(words)
+    torch = _ONE.match(text)
     told = re.search(r" --nproc[-_]per[-_]node\b", text)
-    if _ONE.match(text) and not told and "PET_NPROC_PER_NODE" not in environment:
-        return {"ranks_per_node": 1}
-    alone = _BY_FACTORY.match(text) and "NNODES" not in environment
-    return {"nodes": 1} if alone else {}
+    found = {"ranks_per_node": 1} if torch and not told else {}
+    found |= {"nodes": 1} if _BY_FACTORY.match(text) else {}
+    for kind, name in _COUNTS.items() if torch or _BY_VARIABLES.match(text) else ():
+        its = f"PET_{name}" if torch else name
+        value = environment.get(its, "")
+        if unset(value):
+            refuse_unset(its, value, file=place)
+        found |= {kind: int(value)} if value.isdigit() else {}
+    return found
 
 
 def included(words: Sequence[str], place: str) -> Mapping[str, int]:
@@ -119,6 +142,20 @@ def _pair(word: str, following: str) -> list[tuple[str, str]]:
         "--exclude": "exclude",
     }
     return [(short[name], value if equals else following)] if name in short else []
+
+
+def check_nodes(counts: Mapping[str, int], words: Sequence[str], place: str) -> None:
+    """Refuse ranks of a node where an option says the nodes, but not their number.
+
+    Raises:
+        BadInputError: The value is of a variable that no file sets, or is a range.
+    """
+    option, value = open_nodes(words)
+    if not option or "nodes" in counts or "ranks_per_node" not in counts:
+        return
+    if unset(value):
+        refuse_unset(option, value, file=place)
+    _refuse(option, value, "is no number of nodes", place, "a number")
 
 
 def check_seen(counts: Mapping[str, int], visible: int | None, place: str) -> None:

@@ -26,6 +26,8 @@ _NAMES = {
     "--num_gpus": "ranks_per_node",
 }
 """Counts by option of Slurm, mpirun, torchrun, DeepSpeed and accelerate. [text]"""
+_NODES = r"(\d{1,6})(?::\1)?"
+"""Number of nodes, or torchrun's least and most where these are one. [text]"""
 _STARTED = ("nodes", "ranks", "ranks_per_node")
 Counts = Mapping[str, int]
 
@@ -46,6 +48,7 @@ def counted(words: Sequence[str], *, starter: bool = False) -> dict[str, int]:
     for name, value in _options(words):
         kind = _NAMES.get(name)
         number = re.fullmatch(r"(?:gpu:)?(?:[A-Za-z][\w.-]*:)?(\d{1,6})", value)
+        number = number or re.fullmatch(_NODES, value)
         if name == "--gres" and not value.startswith("gpu"):
             continue
         if number and kind and (not starter or kind in _STARTED):
@@ -87,12 +90,17 @@ def slurm_variables(counts: Counts) -> dict[str, str]:
     return {name: str(value) for name, value in given.items() if value is not None}
 
 
-def ranks_of(starter: Counts, around: Counts, environment: Mapping[str, str]) -> int:
+def open_nodes(words: Sequence[str]) -> tuple[str, str]:
+    """Option for the nodes whose value is no number, and the value; else empty."""
+    said = ((n, v) for n, v in _options(words) if n in ("--nnodes", "--num_nodes"))
+    return next(((n, v) for n, v in said if not re.fullmatch(_NODES, v)), ("", ""))
+
+
+def ranks_of(starter: Counts, around: Counts) -> int:
     """Ranks of a run; 0 where the files do not say them."""
     if "ranks" in starter:
         return starter["ranks"]
-    each = starter.get("ranks_per_node") or _number(environment, "NPROC_PER_NODE")
-    nodes = starter.get("nodes") or _number(environment, "NNODES")
+    each, nodes = starter.get("ranks_per_node"), starter.get("nodes")
     if each:
         return each * (nodes or 1)
     nodes = nodes or around.get("nodes", 0)
@@ -110,12 +118,6 @@ def ranks_of(starter: Counts, around: Counts, environment: Mapping[str, str]) ->
     return tasks if tasks > 1 else (nodes or 0) * around.get("tasks_per_node", 0)
 
 
-def nodes_of(starter: Counts, around: Counts, environment: Mapping[str, str]) -> int:
+def nodes_of(starter: Counts, around: Counts) -> int:
     """Nodes of a run; 0 where the files do not say them."""
-    own = starter.get("nodes") or _number(environment, "NNODES")
-    return own or around.get("nodes", 0)
-
-
-def _number(environment: Mapping[str, str], name: str) -> int:
-    value = environment.get(name, "")
-    return int(value) if value.isdigit() else 0
+    return starter.get("nodes") or around.get("nodes", 0)

@@ -195,6 +195,11 @@ def test_conditions_that_change_no_setting_are_not_asked_for() -> None:
         ("deepspeed --num_nodes 2 --num_gpus 8 t.py", 16),
         ("mpirun -np 64 python t.py", 64),
         ("NPROC_PER_NODE=8 NNODES=2 swift sft --x 1", 16),
+        ("export NNODES=4\ntorchrun --nproc_per_node 8 t.py", 8),
+        ("NPROC_PER_NODE=8 torchrun --nnodes 2 t.py", 2),
+        ("PET_NNODES=4 torchrun --nproc_per_node 8 t.py", 32),
+        ("torchrun --nnodes 2:2 --nproc_per_node 8 t.py", 16),
+        ("torchrun --nnodes $N --nproc_per_node $G t.py", None),
         ("torchrun t.py", 1),
         ("torchrun --nnodes=2 t.py", 2),
         ("python -m torch.distributed.run --nnodes 4 t.py", 4),
@@ -233,6 +238,10 @@ def test_ranks_follow_from_the_head_and_the_command(
         ("CUDA_VISIBLE_DEVICES=$GPUS accelerate launch t.py", "--env GPUS=VALUE"),
         ("deepspeed --exclude localhost:7 t.py", "leaves GPUs out"),
         ("deepspeed --include localhost t.py", "names no GPUs"),
+        ("torchrun --nnodes $N --nproc_per_node 8 t.py", "--env N=VALUE"),
+        ("torchrun --nnodes=${N} t.py", "--env N=VALUE"),
+        ("deepspeed --num_nodes $N --num_gpus 8 t.py", "--env N=VALUE"),
+        ("torchrun --nnodes 1:4 --nproc_per_node 8 t.py", "no number of nodes"),
     ],
 )
 def test_gpus_that_do_not_say_the_ranks_are_refused(text: str, says: str) -> None:
