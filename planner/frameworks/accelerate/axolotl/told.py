@@ -18,6 +18,11 @@ SWITCHES = {
     "eager_attention": "eager",
 }
 """attn_implementation by the switches of releases before 0.13. [text]"""
+ALONE = "without attn_implementation does not keep texts apart, which is not priced"
+"""Why packed rows are refused beside no kernel: axolotl warns, and takes sdpa. [text]
+
+Source: axolotl 0.19.0 utils/schemas/validation.py,
+check_sample_packing_without_attention."""
 TOGETHER = "does not keep packed texts apart, which is not priced"
 """Why attention is refused that packed rows are not priced with. [text]"""
 READ = frozenset(
@@ -193,11 +198,7 @@ def _otherwise(given: Mapping[str, Any]) -> Iterator[Unknown]:
     kernel = given.get("attn_implementation")
     if strange_attention(kernel):
         yield Unknown("attn_implementation", kernel, NOT_PRICED)
-    if true(given, "sample_packing"):
-        words = {"attn_implementation": kernel, **SWITCHES}
-        for name in (name for name in words if on(given, name)):
-            if attention_word(words[name]) != FLASH and not strange_attention(kernel):
-                yield Unknown(name, given[name], TOGETHER)
+    yield from _packed(given)
     if given.get("adapter") not in (None, "", "lora", "qlora"):
         yield Unknown("adapter", given["adapter"], NOT_PRICED)
     policy = block(given, "fsdp_config", "fsdp_").get("mixed_precision_policy")
@@ -208,6 +209,20 @@ def _otherwise(given: Mapping[str, Any]) -> Iterator[Unknown]:
     for name in ("context_parallel_size", "tensor_parallel_size"):
         if given.get(name) not in (None, 1) and not given.get("fsdp_config"):
             yield Unknown(name, given[name], "is not priced without fsdp_config")
+
+
+def _packed(given: Mapping[str, Any]) -> Iterator[Unknown]:
+    """Packed rows beside a kernel that does not keep their texts apart."""
+    if not true(given, "sample_packing"):
+        return
+    kernel = given.get("attn_implementation")
+    words = {"attn_implementation": kernel, **SWITCHES}
+    named = [name for name in words if on(given, name)]
+    if not named:
+        yield Unknown("sample_packing", given["sample_packing"], ALONE)
+    for name in named:
+        if attention_word(words[name]) != FLASH and not strange_attention(kernel):
+            yield Unknown(name, given[name], TOGETHER)
 
 
 def _of_plugins(given: Mapping[str, Any]) -> Iterator[Unknown]:

@@ -86,6 +86,7 @@ def test_a_contradiction_is_refused(its: dict[str, Any], said: str) -> None:
         ({"deepspeed": "deepspeed_configs/zero1_torch_compile.json"}, "deepspeed"),
         ({"gc_steps": 1}, "gc_steps"),
         ({"processor_type": "AutoProcessor"}, "processor_type"),
+        (PACKED, "sample_packing"),
         (PACKED | {"attn_implementation": "sdpa"}, "attn_implementation"),
         (PACKED | {"attn_implementation": "eager"}, "attn_implementation"),
         (PACKED | {"sdp_attention": True}, "sdp_attention"),
