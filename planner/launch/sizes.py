@@ -1,7 +1,7 @@
 """Sizes of a model in launch files, against the model that a user names."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,15 +17,22 @@ class Size:
 
     Attributes:
         what: Name of the size in `KNOWN`. [text]
-        value: Value as stated. [1]
+        value: Value as stated, or the name of a kind. [-]
         field: Option or key that states the size. [text]
         file: File that states the size; empty where unknown. [text]
+        multiple: Number of which the tool makes the size a multiple. [1]
     """
 
     what: str
-    value: int
+    value: int | str
     field: str
     file: str = ""
+    multiple: int = 1
+
+
+def rounded(count: int, multiple: int) -> int:
+    """Count rounded up to a multiple. [1]."""
+    return -(-count // multiple) * multiple
 
 
 def _heads(model: Architecture) -> set[int]:
@@ -63,7 +70,12 @@ def _head_widths(model: Architecture) -> set[int]:
     return {a.head_dim for a in attentions if isinstance(a, Attention)}
 
 
-KNOWN: dict[str, Callable[[Architecture], set[int]]] = {
+KNOWN: dict[str, Callable[[Architecture], Iterable[int | str]]] = {
+    # NullTokenizer adds a token of its own to those that an option counts.
+    "vocabulary": lambda model: {model.vocab, model.vocab - 1},
+    "positions": lambda model: {
+        "learned_absolute" if model.learned_positions else "rope"
+    },
     "layers": lambda model: {model.layers},
     "width": lambda model: {model.hidden},
     "heads": _heads,
@@ -148,7 +160,7 @@ def refuse_other_model(sizes: Sequence[Size], model: Architecture, named: str) -
         BadInputError: A size differs; names file, option and both values.
     """
     for size, its in _clashes(sizes, model):
-        has = " or ".join(f"{value:,}" for value in sorted(its)) or "no"
+        has = " or ".join(_shown(value) for value in its) or "no"
         raise BadInputError(
             f"{named} has {has} {size.what}, the files have another model",
             file=size.file,
@@ -160,8 +172,21 @@ def refuse_other_model(sizes: Sequence[Size], model: Architecture, named: str) -
 
 def _clashes(
     sizes: Sequence[Size], model: Architecture
-) -> Iterator[tuple[Size, set[int]]]:
+) -> Iterator[tuple[Size, Sequence[int | str]]]:
     for size in sizes:
-        its = KNOWN[size.what](model)
+        its = {_made(value, size) for value in KNOWN[size.what](model)}
         if size.value not in its and (its or size.what not in OF_ONE_KIND):
-            yield size, its
+            yield size, sorted(its, key=_order)
+
+
+def _made(value: int | str, size: Size) -> int | str:
+    """Value as the tool makes it, rounded up to its multiple."""
+    return rounded(value, size.multiple) if isinstance(value, int) else value
+
+
+def _order(value: int | str) -> tuple[int, str]:
+    return (value, "") if isinstance(value, int) else (0, value)
+
+
+def _shown(value: int | str) -> str:
+    return f"{value:,}" if isinstance(value, int) else value

@@ -225,6 +225,7 @@ def test_every_argument_of_megatron_is_read_told_or_harmless(version: str) -> No
 MEGATRON = (
     "torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py --num-layers 80 \\\n"
     "  --hidden-size 8192 --num-attention-heads 64 --seq-length 4096 --bf16 \\\n"
+    "  --position-embedding-type rope \\\n"
     "  --tensor-model-parallel-size 8 --data-path $DATA --train-iters $STEPS"
 )
 NODES = UserOverrides(model="llama-2-70b", node="dgx-h100", nodes=4)

@@ -32,7 +32,7 @@ def test_another_size_is_another_model(model: str, option: str, field: str) -> N
         ("a.yaml", BRIDGE.format(field), "a.yaml:4"),
     ):
         sizes = read_texts({file: text}, None, file).sizes
-        stated = [size for size in sizes if size.what != "layers"]
+        stated = [size for size in sizes if size.what not in ("layers", "positions")]
         with pytest.raises(BadInputError, match="the files have another model") as no:
             refuse_other_model(stated, preset(model), model)
         assert no.value.file == place
@@ -48,8 +48,42 @@ def test_another_size_is_another_model(model: str, option: str, field: str) -> N
     ],
 )  # fmt: skip
 def test_the_sizes_of_the_model_pass(model: str, options: str) -> None:
-    sizes = read_texts({"a.sh": SCRIPT + options}, None, "a.sh").sizes
+    rotary = "--position-embedding-type rope "
+    sizes = read_texts({"a.sh": SCRIPT + rotary + options}, None, "a.sh").sizes
     refuse_other_model(sizes, preset(model), model)
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "field"),
+    [
+        ("llama-3.1-8b", "", "--position-embedding-type"),
+        ("llama-3.1-8b", "--use-rotary-position-embeddings", ""),
+        ("llama-3.1-8b", "--position-embedding-type mrope", ""),
+        ("llama-3.1-8b", "--use-checkpoint-args", ""),
+        ("gpt2", "", ""),
+        ("gpt2", "--position-embedding-type rope", "--position-embedding-type"),
+        ("gpt2", "--vocab-size 50257", ""),
+        ("gpt2", "--vocab-size 50000", "--vocab-size"),
+        ("gpt2", "--padded-vocab-size 50432", ""),
+        ("gpt2", "--padded-vocab-size 51200", "--padded-vocab-size"),
+        (
+            "gpt2",
+            "--padded-vocab-size 50260 --make-vocab-size-divisible-by 2",
+            "",
+        ),
+    ],
+)
+def test_positions_and_vocabulary_are_those_of_the_model(
+    model: str, options: str, field: str
+) -> None:
+    """Positions are learned, and rows a multiple of 128 x tp, unless told otherwise."""
+    sizes = read_texts({"a.sh": SCRIPT + options}, None, "a.sh").sizes
+    if not field:
+        refuse_other_model(sizes, preset(model), model)
+        return
+    with pytest.raises(BadInputError, match="the files have another model") as no:
+        refuse_other_model(sizes, preset(model), model)
+    assert no.value.field == field
 
 
 def test_an_option_of_ours_is_found_in_no_file() -> None:

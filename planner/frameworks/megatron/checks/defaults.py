@@ -3,11 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from planner.frameworks.megatron.recipe import RECIPE
 from planner.launch.unknown import NOT_PRICED, Unknown
 
 Given = Mapping[str, Any]
 DROPOUT = 0.1
 """Default of --hidden-dropout. [1]"""
+PADS, PRICED = "make_vocab_size_divisible_by", "vocab_multiple"
+"""Argument that pads the vocabulary, and its field of a recipe. [text]"""
 MASK = 1
 """Bytes per element of a dropout's mask. [B]"""
 
@@ -15,15 +18,16 @@ MASK = 1
 def costs_of(its: Given) -> dict[str, Any]:
     """Overrides of the software stack for what the defaults keep in memory.
 
-    Dense masks, which the loader makes unless it is told not to, and the masks of
-    dropout, which is 10 % unless it is given.
+    Dense masks, which the loader makes unless it is told not to, the masks of
+    dropout, which is 10 % unless it is given, and rows that pad the vocabulary.
     """
     found: dict[str, Any] = {}
     if its.get("create_attention_mask_in_dataloader", True):
         found["loads_masks"] = True
-    if its.get("hidden_dropout", DROPOUT):
-        found["recipe"] = {"dropout_bytes": MASK}
-    return found
+    recipe = {"dropout_bytes": MASK} if its.get("hidden_dropout", DROPOUT) else {}
+    if (each := its.get(PADS, RECIPE.vocab_multiple)) != RECIPE.vocab_multiple:
+        recipe[PRICED] = each
+    return found | ({"recipe": recipe} if recipe else {})
 
 
 def unpriced(its: Given) -> Iterator[Unknown]:

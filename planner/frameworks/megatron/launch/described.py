@@ -1,7 +1,11 @@
 """The model that Megatron's arguments describe, as a Hugging Face config."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from planner.frameworks.megatron.launch.variables import option_of
+from planner.frameworks.megatron.recipe import RECIPE
+from planner.launch.sizes import Size, rounded
 
 Given = Mapping[str, Any]
 SIZES = {
@@ -65,6 +69,8 @@ OTHERS = frozenset(
     }
 )
 """Arguments that only describe a model, beside its sizes. [text]"""
+ROTARY = {"mrope": "rope", "yarn": "rope"}
+"""Kinds of positions that are rotary ones. [text]"""
 NEEDED = {"num_layers", "hidden_size", "num_attention_heads"}
 FOREIGN = (
     "multi_latent_attention",
@@ -103,12 +109,35 @@ def vocabulary(its: Given) -> dict[str, int]:
     return {"vocab_size": rows} if rows else {}
 
 
+def _multiple(its: Given) -> int:
+    """Rows that the embedding has a multiple of. [1]."""
+    each: int = its.get("make_vocab_size_divisible_by") or RECIPE.vocab_multiple
+    return each * (its.get("tensor_model_parallel_size") or 1)
+
+
 def padded_rows(its: Given) -> int:
-    """Rows of the embedding that Megatron-LM pads --vocab-size to. [1]."""
-    each = its.get("make_vocab_size_divisible_by") or 128
-    multiple = each * (its.get("tensor_model_parallel_size") or 1)
-    rows: int = vocabulary(its)["vocab_size"]
-    return -(-rows // multiple) * multiple
+    """Rows of the embedding that Megatron-LM pads a vocabulary to. [1]."""
+    return rounded(vocabulary(its)["vocab_size"], _multiple(its))
+
+
+def positions(its: Given) -> str:
+    """Kind of positions: learned where no argument says another. [text]."""
+    kind = str(its.get("position_embedding_type", "learned_absolute"))
+    return (
+        "rope" if its.get("use_rotary_position_embeddings") else ROTARY.get(kind, kind)
+    )
+
+
+def stated(its: Given, file: str) -> Iterator[Size]:
+    """Sizes that several arguments give, or a default; none of a checkpoint's."""
+    if its.get("use_checkpoint_args"):
+        return
+    for name in ("vocab_size", "padded_vocab_size"):
+        if rows := its.get(name):
+            each = _multiple(its)
+            yield Size("vocabulary", rounded(rows, each), option_of(name), file, each)
+    if positions(its) in ("learned_absolute", "rope"):
+        yield Size("positions", positions(its), "--position-embedding-type", file)
 
 
 def _family(its: Given) -> str:
@@ -117,10 +146,8 @@ def _family(its: Given) -> str:
         return ""
     gated, rms = its.get("swiglu"), its.get("normalization") == "RMSNorm"
     biased = its.get("add_bias_linear", True)
-    learned = its.get("position_embedding_type", "learned_absolute")
-    if its.get("use_rotary_position_embeddings"):
-        learned = "rope"
-    if not (gated or rms) and biased and learned == "learned_absolute":
+    learned = positions(its) == "learned_absolute"
+    if not (gated or rms) and biased and learned:
         return "" if its.get("group_query_attention") else "gpt2"
     if not (gated and rms) or biased:
         return ""

@@ -1,5 +1,6 @@
 """A model in Megatron's arguments."""
 
+from planner.frameworks.megatron.checks.defaults import PRICED
 from planner.frameworks.megatron.families import (
     Options,
     activation_of,
@@ -8,6 +9,7 @@ from planner.frameworks.megatron.families import (
 )
 from planner.frameworks.megatron.launch.rotation import Argument, rotary_arguments
 from planner.frameworks.megatron.model import dense_of
+from planner.frameworks.megatron.recipe import RECIPE
 from planner.launch.brief import Brief
 from planner.models.architecture import Architecture
 from planner.models.layers.blocks import (
@@ -48,6 +50,7 @@ def model_arguments(brief: Brief) -> list[Argument]:
         *_attention(model.kinds[0].attention),
         *_family(brief),
         ("--max-position-embeddings", _positions(brief)),
+        *_padding(brief),
         *_position(brief),
         *_norm(brief),
         *_mlp(brief),
@@ -107,6 +110,21 @@ def _family(brief: Brief) -> list[Argument]:
 def _positions(brief: Brief) -> int:
     known = brief.architecture.max_position or 0
     return max(known, brief.training.seq_len)
+
+
+def rows_of(brief: Brief) -> int:
+    """Multiple that each tensor rank's rows of the embedding are padded to. [1]."""
+    stack = brief.stack if brief.framework == "megatron" else {}
+    return int(str(stack.get(PRICED, RECIPE.vocab_multiple)))
+
+
+def _padding(brief: Brief) -> list[Argument]:
+    its = rows_of(brief)
+    return (
+        [("--make-vocab-size-divisible-by", its)]
+        if its != RECIPE.vocab_multiple
+        else []
+    )
 
 
 def _position(brief: Brief) -> list[Argument]:

@@ -14,6 +14,8 @@ from planner.frameworks.megatron.launch.described import (
     SIZES,
     described,
     padded_rows,
+    positions,
+    stated,
 )
 from planner.frameworks.megatron.launch.known import (
     VERSIONS,
@@ -36,7 +38,7 @@ from planner.hardware.reading.yaml_text import parse_yaml
 from planner.launch.brief import Reading
 from planner.launch.shell.runs import launch_of
 from planner.launch.sizes import MEGATRON, sizes_of
-from planner.launch.unknown import CHANGES, Unknown
+from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown
 
 Given = Mapping[str, Any]
 STACK = {"blockwise": "blockwise", "tensorwise": "current", "delayed": "delayed"}
@@ -134,7 +136,10 @@ def read_words(name: str, words: Sequence[str]) -> Reading:
             *_unplaced(its),
             *unpriced(its),
         ),
-        sizes=sizes_of(its, MEGATRON, file=name, spelled=option_of),
+        sizes=(
+            *sizes_of(its, MEGATRON, file=name, spelled=option_of),
+            *stated(its, name),
+        ),
         per_replica=None
         if its.get("global_batch_size")
         else its.get("micro_batch_size"),
@@ -190,9 +195,11 @@ def _shown(its: Given, names: Iterable[str]) -> Iterator[Unknown]:
 def _unplaced(its: Given) -> Iterator[Unknown]:
     """Settings that were seen and cannot be expressed in a layout or a model."""
     rows = its.get("padded_vocab_size")
-    if rows and its.get("vocab_size") and rows != padded_rows(its):
-        why = f"is priced as the {padded_rows(its)} that --vocab-size is padded to"
+    if rows and rows != padded_rows(its):
+        why = f"is priced as the {padded_rows(its)} that a vocabulary is padded to"
         yield Unknown("--padded-vocab-size", rows, why)
+    if positions(its) == "relative":
+        yield Unknown("--position-embedding-type", "relative", NOT_PRICED)
     text = str(its.get("pipeline_model_parallel_layout") or "")
     if "m" in text and "m" not in text.rsplit("|", maxsplit=1)[-1]:
         yield Unknown(

@@ -5,9 +5,10 @@ from itertools import chain
 
 from planner.frameworks.megatron.launch.arguments import Group, arguments, words
 from planner.frameworks.megatron.launch.known import VERSION
+from planner.frameworks.megatron.launch.model import rows_of
 from planner.frameworks.megatron.launch.rotation import base_of
-from planner.frameworks.megatron.recipe import RECIPE
 from planner.launch.brief import BY_TORCHRUN, Brief, LaunchFile, Program, Variable
+from planner.launch.sizes import rounded
 from planner.launch.text.rates import RATE, learning_rate
 from planner.specs.reading.escape import shell_words, yaml_text
 
@@ -128,15 +129,9 @@ def _script(groups: Sequence[Group], brief: Brief) -> str:
         lines += ["  " + shell_words(words(argument)) for argument in given]
     # NullTokenizer adds a token of its own to those that it is given.
     vocab = brief.architecture.vocab
-    rows = _padded(vocab, brief.layout.tp)
+    rows = rounded(vocab, rows_of(brief) * brief.layout.tp)
     data = _DATA.replace("{vocabulary}", str(vocab - 1)).replace("{rows}", str(rows))
     return "\n".join([*lines, ")"]) + "\n" + data
-
-
-def _padded(vocab: int, tp: int) -> int:
-    """Rows of the embedding as priced: a multiple of vocab_multiple on every rank."""
-    multiple = RECIPE.vocab_multiple * tp
-    return -(-vocab // multiple) * multiple
 
 
 def _yaml(groups: Sequence[Group]) -> str:

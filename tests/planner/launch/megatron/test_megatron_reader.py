@@ -241,6 +241,20 @@ def test_models_that_the_sizes_describe(words: str, expected: str) -> None:
     )
 
 
+def test_rows_that_pad_the_vocabulary_are_priced() -> None:
+    """Padded to a multiple of the argument times tp, which is 128 unless given."""
+    found = read({"train.sh": BASE + "--make-vocab-size-divisible-by 1024"}).stack
+    assert found["recipe"] == {"vocab_multiple": 1024}
+    for words in ("", "--make-vocab-size-divisible-by 128"):
+        assert "recipe" not in read({"train.sh": BASE + words}).stack
+    assert read_unknown("--padded-vocab-size 1000") != ()
+    assert read_unknown("--padded-vocab-size 1024") == ()
+
+
+def test_relative_positions_are_not_priced() -> None:
+    assert read_unknown("--position-embedding-type relative") != ()
+
+
 def test_what_is_not_priced_is_reported_and_the_rest_is_listed() -> None:
     words = "--rampup-batch-size 16 16 1000 --log-interval 3 --my-own 5"
     found = read({"train.sh": BASE + words})
