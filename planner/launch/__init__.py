@@ -3,7 +3,6 @@
 from planner.launch.emit import emit, emit_own, targets
 from planner.launch.folder import check_folder, write_folder
 from planner.launch.gaps import require_written
-from planner.launch.pricing import priced
 from planner.launch.read_plan import PlanFile, partial_of, plan_file, read_plan
 
 __all__ = [
@@ -13,7 +12,6 @@ __all__ = [
     "emit_own",
     "partial_of",
     "plan_file",
-    "priced",
     "read_plan",
     "require_written",
     "targets",

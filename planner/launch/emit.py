@@ -25,8 +25,8 @@ def targets() -> tuple[str, ...]:
     return (*(t.name for t in TARGETS), *(one.name for one in LAUNCHERS))
 
 
-def emit(found: PlanFile, name: str, *, nearest: bool = True) -> tuple[LaunchFile, ...]:
-    """Write a plan for a target.
+def emit(found: PlanFile, name: str) -> tuple[LaunchFile, ...]:
+    """Write a plan for a target of its own framework.
 
     A framework's name gives the framework's files and a script for any launcher. A
     launcher's name gives the files of the plan's own framework and of the launcher.
@@ -34,11 +34,10 @@ def emit(found: PlanFile, name: str, *, nearest: bool = True) -> tuple[LaunchFil
     Args:
         found: The plan. [-]
         name: Name of a target. [text]
-        nearest: False to refuse without a search for the nearest plan. [-]
 
     Raises:
         BadInputError: There is no such target.
-        UnsupportedPlanError: The target cannot express the plan.
+        InexpressibleError: The target cannot express the plan.
     """
     target, launcher = chosen(found, name)
     if stand_in := found.brief.model.get(PLANNED_AS):
@@ -46,7 +45,8 @@ def emit(found: PlanFile, name: str, *, nearest: bool = True) -> tuple[LaunchFil
             f"{found.path}: spec.model is planned as {stand_in} and is another "
             "architecture: no target's files would train it"
         )
-    require_expressible(found, target, nearest=nearest)
+    assert found.spec.framework == target.framework, "a plan for another framework"
+    require_expressible(found, target, found.pricing)
     brief = found.brief
     program = _started(target.write(brief), launcher)
     started = launcher.write(brief, program) if launcher else ()

@@ -76,7 +76,7 @@ def made(job: Job, plans: Sequence[RankedPlan], first: int = 1) -> Made:
         its = _plan_file(job, plan)
         run = _run(f"run-{first + len(runs):02}", its, plan)
         try:
-            files += _below(run.name, emit(its, LAUNCHER, nearest=False))
+            files += _below(run.name, emit(its, LAUNCHER))
         except UnsupportedPlanError as error:
             refused.append(error)
             continue

@@ -11,8 +11,8 @@ from planner.cli.options import TO_PRICE, Calibration, Hardware, TimeLimit
 from planner.cli.output import show
 from planner.cli.stopping import this_run
 from planner.job.calibration_file import read_calibration
-from planner.launch import check_folder, priced, read_plan, write_folder
-from planner.launch import emit as launch_files
+from planner.launch import check_folder, read_plan, write_folder
+from planner.questions.emit import Emit
 from planner.questions.inputs.overlay import catalog_with
 
 PlanPath = Annotated[
@@ -73,9 +73,8 @@ def emit(
     catalog = catalog_with(hardware)
     own = None if calibration is None else read_calibration(calibration, catalog)
     with this_run().searching(time_limit):
-        found = priced(read_plan(plan, catalog, own), target, force=force)
-    files = launch_files(found, target)
-    write_folder(out, files, force=force)
-    lines = [f"{out}: {len(files)} files for {target}"]
-    lines += [f"  {file.name}" for file in files]
-    show(Text("\n".join([*lines, *found.told])))
+        folder = Emit(read_plan(plan, catalog, own), target, force).answer()
+    write_folder(out, folder.files, force=force)
+    lines = [f"{out}: {len(folder.files)} files for {target}"]
+    lines += [f"  {file.name}" for file in folder.files]
+    show(Text("\n".join([*lines, *folder.remarks])))

@@ -95,16 +95,17 @@ class Planned:
         Raises:
             UnsupportedPlanError: The target cannot express the plan.
         """
-        from planner.launch import emit, emit_own, priced  # noqa: PLC0415
         from planner.launch.emit import plan_text  # noqa: PLC0415
+        from planner.questions.emit import Emit  # noqa: PLC0415
 
+        files = Emit(self._plan_file(), target, force).answer().files
         if target is not None:
-            return emit(priced(self._plan_file(), target, force=force), target)
+            return files
         later = tuple(
             plan_text(f"plan-{phase.name}.json", _best(phase.result))
             for phase in self.result.phases[1:]
         )
-        return (*emit_own(self._plan_file()), *later)
+        return (*files, *later)
 
 
 def phases_to_plan(job: Job) -> tuple[Phase, ...]:

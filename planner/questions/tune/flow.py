@@ -17,6 +17,7 @@ from planner.questions.flow.calibrate import fitted
 from planner.questions.flow.diff import refuse_planless
 from planner.questions.flow.plan import Told, phases_to_plan, planned
 from planner.questions.inputs.overlay import catalog_with
+from planner.questions.nearest import with_nearest
 from planner.questions.outputs.files import write_whole
 from planner.report.heading import heading
 from planner.search.stop import Stop
@@ -74,7 +75,8 @@ def begun(
     plans = worth_a_run(job, result)[:top]
     if not plans:
         refuse_planless(job.file, result)
-    ours = made(job, plans)
+    with with_nearest():
+        ours = made(job, plans)
     title = _title(job, plans[0])
     where = "" if hardware is None else str(hardware.resolve())
     manifest = Manifest.of(job, top=top, budget=budget, hardware=where, runs=ours.runs)
@@ -249,7 +251,8 @@ def _again(
         return _Again(Made((), (), (), ()), None, (said,))
     known = {plan.rank: _known(job, plan, runs) for plan in plans}
     new = [plan for plan in plans if known[plan.rank] is None]
-    ours = made(job, new, first=len(runs) + 1)
+    with with_nearest():
+        ours = made(job, new, first=len(runs) + 1)
     first = known[plans[0].rank]
     if first is None and ours.runs:
         first = ours.runs[0].name

@@ -7,8 +7,8 @@ tests/golden/emit/T/NAME`; `pytest --rewrite-goldens` writes all of them anew.
 from dataclasses import replace
 from pathlib import Path
 
-from planner.launch import emit, priced, read_plan, write_folder
-from planner.launch.pricing import priced_anew
+from planner.launch import emit, read_plan, write_folder
+from planner.questions.emit import priced, priced_anew
 
 ROOT = Path(__file__).resolve().parents[2] / "golden" / "emit"
 

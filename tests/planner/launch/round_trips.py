@@ -260,7 +260,7 @@ def planned(case: Case) -> tuple[PlanFile, RankedPlan]:
 
 def read_back(found: PlanFile, case: Case) -> tuple[JobSpec, RankedPlan]:
     """What the folder of a plan says, with the cluster told."""
-    written = {f.name: f.text for f in emit(found, case.target, nearest=False)}
+    written = {f.name: f.text for f in emit(found, case.target)}
     files = {n: t for n, t in written.items() if n not in (PLAN, README, CHECK)}
     told = UserOverrides(
         model=str(case.fields["model"]),

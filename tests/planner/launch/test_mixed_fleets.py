@@ -12,9 +12,10 @@ from typer.testing import CliRunner
 from planner.cli.app import app
 from planner.errors import BadInputError, UnsupportedPlanError
 from planner.frameworks.deepspeed.launch.writer import hostfile
-from planner.launch import emit, gaps, read_plan
-from planner.launch.pricing import priced_anew
+from planner.launch import emit, read_plan
 from planner.launch.registry import TARGETS
+from planner.questions import nearest
+from planner.questions.emit import Emit, priced_anew
 
 CASE = ROOT / "slurm" / "llama-3.1-8b-16-h100-8-a100"
 runner = CliRunner()
@@ -33,10 +34,6 @@ def job(tmp_path: Path) -> Path:
 def run(*words: object) -> tuple[int, str]:
     result = runner.invoke(app, [str(word) for word in words])
     return result.exit_code, " ".join(result.output.split())
-
-
-def unsearched(*_: Any, **__: Any) -> Any:
-    raise AssertionError("a search for the nearest plan")
 
 
 def test_a_mixed_fleet_is_planned_and_written(job: Path, tmp_path: Path) -> None:
@@ -99,15 +96,15 @@ def test_all_searches_for_a_nearest_plan_share_one_limit(
     def slow(*_: Any, time_limit: float, **__: Any) -> Any:
         given.append(time_limit)
         clock[0] += time_limit
-        raise gaps.BadInputError("nothing is legal")
+        raise BadInputError("nothing is legal")
 
-    monkeypatch.setattr(gaps, "optimize", slow)
-    monkeypatch.setattr(gaps, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(nearest, "optimize", slow)
+    monkeypatch.setattr(nearest, "monotonic", lambda: clock[0])
     found = read_plan(ROOT / "megatron" / "llama-3.1-70b-32-h100" / "plan.json")
     with pytest.raises(UnsupportedPlanError, match="nearest: no layout"):
-        emit(found, "deepspeed")
+        Emit(found, "deepspeed").answer()
     assert len(given) > 2
-    assert sum(given) == pytest.approx(gaps.SECONDS)
+    assert sum(given) == pytest.approx(nearest.SECONDS)
     assert min(given) > 0
 
 

@@ -7,10 +7,9 @@ import pytest
 from golden_folders import ROOT
 from reworded import reword
 
-from planner.errors import UnsupportedPlanError
-from planner.launch.gaps import require_expressible
+from planner.launch.gaps import InexpressibleError
 from planner.launch.read_plan import read_plan
-from planner.launch.registry import TARGETS
+from planner.questions.emit import priced
 from planner.verify.breach import Breach
 
 PLAN = ROOT / "megatron" / "llama-3.1-70b-32-h100" / "plan.json"
@@ -20,9 +19,8 @@ BEYOND = ("comm_dtype.gradients", "cp", "pp", "schedule", "sp", "zero_stage")
 
 def refused(plan: Path, target: str) -> tuple[int, set[str]]:
     """Exit code, and the fields that the refusal names."""
-    (to,) = (its for its in TARGETS if its.name == target)
-    with pytest.raises(UnsupportedPlanError) as error:
-        require_expressible(read_plan(plan), to, nearest=False)
+    with pytest.raises(InexpressibleError) as error:
+        priced(read_plan(plan), target)
     fields = re.findall(r": ((?:layout|spec)[\w.]*) = ", str(error.value))
     return error.value.exit_code, set(fields)
 

@@ -129,7 +129,7 @@ def test_what_it_would_train_otherwise_is_refused(
 ) -> None:
     found = filed(plan_of(gpus, layout, **{"stack": PURE} | spec), tmp_path)
     assert field in {gap.field for gap in gaps(found.brief)}
-    with pytest.raises(UnsupportedPlanError, match=rf"{field}[^\n]*\n[^$]*nearest"):
+    with pytest.raises(UnsupportedPlanError, match=field):
         emit(found, "torchtune")
 
 

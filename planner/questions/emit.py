@@ -1,25 +1,74 @@
-"""Prices a plan anew before it is written, on the stack of its target."""
+"""Launch files of a plan, priced before they are written on the stack of the target."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from planner.cost.pricing import Pricing
 from planner.economics import Planned, run_of, with_run
-from planner.errors import InfeasibleError
+from planner.errors import BadInputError, InfeasibleError, UnsupportedPlanError
 from planner.estimate.estimate import estimate
-from planner.job.resolve import about
-from planner.launch.emit import chosen
-from planner.launch.gaps import require_expressible, under_target
+from planner.job.resolve import about, resolve
+from planner.launch.brief import LaunchFile
+from planner.launch.emit import chosen, emit, emit_own
+from planner.launch.gaps import require_expressible
 from planner.launch.read_plan import PlanFile
 from planner.launch.target import Target
 from planner.prediction.refusals import refuse_host
+from planner.questions.nearest import with_nearest
 from planner.specs.answer.estimate import Estimate
 from planner.specs.answer.result import RankedPlan
+from planner.specs.search import SearchSpec
 
 SAME = 1e-3
 """Relative difference up to which two predictions agree. [1]"""
 
 
-def priced(found: PlanFile, name: str, *, force: bool = False) -> PlanFile:
+@dataclass(frozen=True)
+class Emit:
+    """`planner emit`: a plan is to become a folder of launch files.
+
+    Attributes:
+        plan: The plan. [-]
+        target: A target, for which the plan is priced anew; None: the plan's own
+            framework, under the plan's own prediction. [text]
+        force: True to write a plan that does not fit the memory. [-]
+    """
+
+    plan: PlanFile
+    target: str | None = None
+    force: bool = False
+
+    def answer(self) -> "Folder":
+        """Write the files.
+
+        Raises:
+            BadInputError: There is no such target, or the host is too small.
+            UnsupportedPlanError: The target cannot express the plan; names the nearest
+                plan that it can.
+            InfeasibleError: The plan does not fit, and is not forced.
+        """
+        with with_nearest():
+            if self.target is None:
+                return Folder(emit_own(self.plan))
+            plan = priced(self.plan, self.target, force=self.force)
+            return Folder(emit(plan, self.target), plan.told)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Files of a launch folder.
+
+    Attributes:
+        files: The files. [-]
+        remarks: Remarks on the prediction. [text]
+    """
+
+    files: tuple[LaunchFile, ...]
+    remarks: tuple[str, ...] = ()
+
+
+def priced(plan: PlanFile, name: str, *, force: bool = False) -> PlanFile:
     """Price a plan for the target that is to write it.
 
     A plan for another framework becomes a plan for the target's framework, on that
@@ -27,7 +76,7 @@ def priced(found: PlanFile, name: str, *, force: bool = False) -> PlanFile:
     agrees.
 
     Args:
-        found: The plan. [-]
+        plan: The plan. [-]
         name: Name of a target. [text]
         force: True to let a plan pass that does not fit in memory. [-]
 
@@ -36,30 +85,51 @@ def priced(found: PlanFile, name: str, *, force: bool = False) -> PlanFile:
         UnsupportedPlanError: The target cannot express the plan.
         InfeasibleError: The plan does not fit, and *force* is not given.
     """
-    target, _ = chosen(found, name)
-    require_expressible(found, target)
-    moved = _moved(found, target)
+    target, _ = chosen(plan, name)
+    moved = _moved(plan, target)
+    require_expressible(plan, target, moved.pricing)
     now = priced_anew(moved)
     if not force:
         _refuse_oom(moved, now)
-    if moved is found and _agree(found.plan.estimate, now):
-        return found
-    plan = moved.plan.model_copy(update={"estimate": now})
-    return replace(moved, plan=plan, told=tuple(_remarks(found, target, now)))
+    if moved is plan and _agree(plan.plan.estimate, now):
+        return plan
+    fields = moved.plan.model_copy(update={"estimate": now})
+    return replace(moved, plan=fields, told=tuple(_remarks(plan, target, now)))
 
 
-def _moved(found: PlanFile, target: Target) -> PlanFile:
-    """Turn a plan into a plan for the target's framework."""
-    if found.spec.framework == target.framework:
-        return found
+def _moved(plan: PlanFile, target: Target) -> PlanFile:
+    """Turn a plan into a plan for the target's framework, on that one's own stack."""
+    if plan.spec.framework == target.framework:
+        return plan
     change = {"framework": target.framework, "stack": {}}
-    spec = {**found.plan.spec, **change}
+    spec = plan.spec.model_copy(update=change)
     return replace(
-        found,
-        plan=found.plan.model_copy(update={"spec": spec}),
-        spec=found.spec.model_copy(update=change),
-        pricing=under_target(found, target),
+        plan,
+        plan=plan.plan.model_copy(update={"spec": {**plan.plan.spec, **change}}),
+        spec=spec,
+        pricing=_resolved(replace(plan, spec=spec), target),
     )
+
+
+def _resolved(plan: PlanFile, target: Target) -> Pricing:
+    """The job of a plan that came from another framework.
+
+    Raises:
+        UnsupportedPlanError: The framework cannot run the job.
+    """
+    try:
+        (workload,) = resolve(
+            plan.spec,
+            file=plan.path,
+            base=Path(plan.path).parent,
+            catalog=plan.pricing.topology.cluster.catalog,
+            calibration=plan.calibration,
+        )
+    except BadInputError as error:
+        raise UnsupportedPlanError(
+            f"{target.title} cannot run this job at all: {error}"
+        ) from error
+    return replace(Pricing.of(workload, plan.plan.layout), search=SearchSpec())
 
 
 def priced_anew(found: PlanFile) -> Estimate:
