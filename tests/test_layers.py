@@ -42,10 +42,8 @@ TYPES_ONLY = {
     "planner.verify",
 }
 """Rooms that receive a framework and never learn its name."""
-LOW = {"__init__", "known", "lacks"}
-"""Modules in a target's folder that search and verifier read, below the writers."""
-HIGH = "planner.launch"
-"""Floor of the other modules in a target's folder: writers, readers and gaps."""
+TARGETS = "planner.launch.targets."
+"""Package of the writers and readers, each loaded when its target is asked for."""
 CATALOGUE = ROOT / "planner" / "models" / "families"
 """One file for each family of models."""
 GRAPH = {"planner.eager.engine.autograd", "planner.eager.engine.tape"}
@@ -55,10 +53,8 @@ SOURCES = sorted(ROOT.glob("planner/**/*.py"))
 
 
 def room(module: str) -> str:
-    """Room of a module; a framework's room is low, with high parts by target."""
+    """Room of a module: the folder, or the module, that lies inside ``planner``."""
     parts = module.split(".")
-    if parts[:2] == ["planner", "frameworks"] and len(parts) == 5:
-        return "planner.frameworks" if parts[-1] in LOW else HIGH
     return ".".join(parts[:2]) if parts[0] == "planner" else parts[0]
 
 
@@ -114,13 +110,12 @@ def test_a_module_imports_only_rooms_below_its_own(path: Path) -> None:
     assert [there for there in sorted(ours) if forbidden(here, there)] == []
 
 
-def test_launch_finds_the_code_of_targets_by_the_registry_alone() -> None:
-    inside = [p for p in SOURCES if p.is_relative_to(ROOT / "planner" / "launch")]
+def test_the_code_of_targets_is_found_by_the_registry_alone() -> None:
     named = [
         (module_of(path), module)
-        for path in inside
+        for path in SOURCES
         for module in imports(path)
-        if module.startswith("planner.frameworks.") and room(module) == HIGH
+        if module.startswith(TARGETS) and not module_of(path).startswith(TARGETS)
     ]
     assert named == []
 
@@ -137,7 +132,7 @@ def test_no_writer_is_loaded_with_the_frameworks() -> None:
     )
     loaded = ran.stdout.split()
     assert "planner.frameworks.megatron.bridge.lacks" in loaded
-    assert [name for name in loaded if room(name) == HIGH] == []
+    assert [name for name in loaded if room(name) == "planner.launch"] == []
 
 
 def test_a_folder_has_at_most_fifteen_modules() -> None:
@@ -161,6 +156,15 @@ def test_no_modules_import_each_other() -> None:
     edges = {module_of(path): set(imports(path)) - GRAPH for path in SOURCES}
     assert cycles(edges) == ""
     assert cycles({"a": {"b"}, "b": {"a"}}) != ""
+
+
+def test_no_rooms_import_each_other() -> None:
+    """A room counts as it lies, with all that is in it."""
+    edges = {room(module_of(path)): set[str]() for path in SOURCES}
+    for path in SOURCES:
+        here = room(module_of(path))
+        edges[here] |= {room(module) for module in imports(path)} - {here}
+    assert cycles(edges) == ""
 
 
 @each("path", SOURCES)
@@ -215,9 +219,9 @@ def test_the_rules_see_what_they_forbid() -> None:
     assert forbidden("planner.models", "planner.schedules")
     assert forbidden("planner.hardware", "planner.specs")
     assert not forbidden("planner.cli", "planner.report")
-    assert room("planner.frameworks.megatron.launch.writer") == HIGH
+    assert room("planner.launch.targets.megatron.writer") == "planner.launch"
     assert room("planner.frameworks.megatron.launch.lacks") == "planner.frameworks"
-    assert forbidden("planner.frameworks", HIGH)
+    assert forbidden("planner.frameworks", "planner.launch")
     (call,) = ast.parse("print(1)").body
     assert prints_or_exits(call.value)
     assert prints_or_exits(ast.parse("raise SystemExit(2)").body[0])

@@ -8,6 +8,8 @@ from types import ModuleType
 from planner.launch.brief import Brief, Gap, LaunchFile, Program, Reading, Starter
 from planner.specs.frameworks.lacks import Writer
 
+CODE = "planner.launch.targets"
+"""Package of the folders of targets, each by the target's name. [text]"""
 POOLS = "layout.pools"
 """Field of the pools that host the stages of a plan. [text]"""
 Files = Mapping[str, str]
@@ -18,8 +20,8 @@ Files = Mapping[str, str]
 class Target:
     """A program that a plan can be written for; code is imported at first use.
 
-    The folder of a target has ``gaps.py`` (gaps), ``writer.py`` (write) and
-    ``reader.py`` (reads, read).
+    The folder of a target in ``targets`` has ``gaps.py`` (gaps), ``writer.py`` (write)
+    and ``reader.py`` (reads, read).
 
     Attributes:
         framework: Framework whose limits, recipe and profile price a plan. [text]
@@ -71,12 +73,13 @@ class Target:
 
     def _reader(self, files: Files) -> ModuleType | None:
         """Reader of files of the target, or of its kin; None for other files."""
-        kin = (import_module(f"{folder}.reader") for folder in self.writer.kin)
+        kin = (import_module(f"{CODE}.{name}.reader") for name in self.writer.kin)
         readers = (*kin, self._code("reader"))
         return next((each for each in readers if each.reads(files)), None)
 
     def _code(self, module: str) -> ModuleType:
-        return import_module(f"{self.writer.folder}.{module}")
+        folder = self.name.replace("-", "_")
+        return import_module(f"{CODE}.{folder}.{module}")
 
 
 def _pool_gaps(brief: Brief) -> Iterator[Gap]:

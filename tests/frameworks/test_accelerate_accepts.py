@@ -17,12 +17,12 @@ sys.path.insert(0, str(LAUNCH))
 from accelerate_plans import drawn_plans, jobs  # noqa: E402  # beside these
 from golden_folders import ROOT  # noqa: E402
 
-from planner.frameworks.accelerate.launch.arguments import arguments  # noqa: E402
 from planner.frameworks.accelerate.launch.known import FILE  # noqa: E402
-from planner.frameworks.accelerate.launch.placement import placement, zero  # noqa: E402
-from planner.frameworks.accelerate.launch.plan import deepspeed, fsdp  # noqa: E402
-from planner.frameworks.accelerate.launch.run import run  # noqa: E402
 from planner.launch.brief import Brief  # noqa: E402
+from planner.launch.targets.accelerate.arguments import arguments  # noqa: E402
+from planner.launch.targets.accelerate.placement import placement, zero  # noqa: E402
+from planner.launch.targets.accelerate.plan import deepspeed, fsdp  # noqa: E402
+from planner.launch.targets.accelerate.run import run  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
 COUNT = 10

@@ -7,14 +7,14 @@ import pytest
 from conftest import Run
 
 from planner.frameworks.accelerate.axolotl import known as axolotl
-from planner.frameworks.accelerate.axolotl import told
 from planner.frameworks.accelerate.harmless import harmless
 from planner.frameworks.accelerate.launch import known as trainer
 from planner.frameworks.accelerate.llamafactory import known as factory
-from planner.frameworks.accelerate.llamafactory import reader as of_factory
-from planner.frameworks.accelerate.torchtune import words
-from planner.frameworks.accelerate.trl import presets
-from planner.frameworks.accelerate.trl import reader as of_trl
+from planner.launch.targets.axolotl import told
+from planner.launch.targets.llamafactory import reader as of_factory
+from planner.launch.targets.torchtune import words
+from planner.launch.targets.trl import presets
+from planner.launch.targets.trl import reader as of_trl
 
 pytestmark = pytest.mark.frameworks
 HERE = Path(__file__).parent

@@ -156,7 +156,7 @@ class Writer:
         lacks: Records of what the target has no words for, in a job and its layouts.
             [-]
         holds: Targets whose files may lie among the target's own. [text]
-        kin: Folders of readers of tools whose files say a job of this target. [text]
+        kin: Tools whose files say a job of this target. [text]
     """
 
     target: str
@@ -165,8 +165,3 @@ class Writer:
     lacks: Callable[[Any], Iterator[Lack]]
     holds: frozenset[str] = frozenset()
     kin: tuple[str, ...] = ()
-
-    @property
-    def folder(self) -> str:
-        """Package of the target's code, beside the records. [text]."""
-        return self.lacks.__module__.rpartition(".")[0]

@@ -18,12 +18,7 @@ from planner.frameworks.accelerate.launch.known import (
     UNPRICED,
     keys,
 )
-from planner.frameworks.accelerate.launch.reader import read as read_accelerate
-from planner.frameworks.deepspeed.launch.reader import read as read_deepspeed
 from planner.frameworks.megatron.launch.known import VERSIONS, declared, is_harmless
-from planner.frameworks.megatron.launch.reader import READ as MEGATRON_READS
-from planner.frameworks.megatron.launch.reader import read as read_megatron
-from planner.frameworks.megatron.launch.variables import option_of
 from planner.launch.brief import Reading
 from planner.launch.importing import UserOverrides, import_spec, read_launch, read_texts
 from planner.launch.sizes import (
@@ -31,6 +26,11 @@ from planner.launch.sizes import (
     refuse_other_model,
     sizes_of,
 )
+from planner.launch.targets.accelerate.reader import read as read_accelerate
+from planner.launch.targets.deepspeed.reader import read as read_deepspeed
+from planner.launch.targets.megatron.reader import READ as MEGATRON_READS
+from planner.launch.targets.megatron.reader import read as read_megatron
+from planner.launch.targets.megatron.variables import option_of
 from planner.models import preset, preset_names, read_preset
 
 ZERO = '{"zero_optimization": {"stage": 2}, "train_micro_batch_size_per_gpu": "auto"}'

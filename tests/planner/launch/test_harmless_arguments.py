@@ -7,13 +7,13 @@ import pytest
 import yaml
 
 from planner.frameworks.accelerate.axolotl import known as axolotl
-from planner.frameworks.accelerate.axolotl import told
 from planner.frameworks.accelerate.harmless import harmless
 from planner.frameworks.accelerate.launch import known as trainer
 from planner.frameworks.accelerate.llamafactory import known as factory
-from planner.frameworks.accelerate.llamafactory import reader as of_factory
-from planner.frameworks.accelerate.trl import reader as of_trl
 from planner.launch.importing import read_texts
+from planner.launch.targets.axolotl import told
+from planner.launch.targets.llamafactory import reader as of_factory
+from planner.launch.targets.trl import reader as of_trl
 
 Names = frozenset[str]
 TRAINER = trainer.keys().training_arguments

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from planner.cli.app import app
 from planner.errors import BadInputError, UnsupportedPlanError
-from planner.frameworks.deepspeed.launch.writer import hostfile
 from planner.launch import emit, read_plan
 from planner.launch.registry import TARGETS
+from planner.launch.targets.deepspeed.writer import hostfile
 from planner.questions import nearest
 from planner.questions.emit import Emit, priced_anew
 

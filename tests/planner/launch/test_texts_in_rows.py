@@ -11,10 +11,10 @@ from planner import validate
 from planner.errors import UnsupportedPlanError
 from planner.evidence.accuracy.logged_job import planned_row, planned_text
 from planner.evidence.rows.logs import Log
-from planner.frameworks.accelerate.launch.trainer import by_trl
 from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.importing import read_texts
+from planner.launch.targets.accelerate.trainer import by_trl
 
 LENGTHS = {8: 0.5, 32: 0.5}
 WIDE = {"method": "lora", "lora": {"rank": 4, "precision": "fp32"}}

@@ -124,6 +124,6 @@ WRITER = Writer(
     "Megatron-LM",
     f"core_v{VERSION}",
     megatron,
-    kin=("planner.frameworks.megatron.nemo",),
+    kin=("nemo",),
 )
 """Files of Megatron-LM."""

@@ -8,10 +8,10 @@ from accelerate_plans import plan_of
 from golden_folders import ROOT
 
 from planner.cost.pricing import Pricing
-from planner.frameworks.accelerate.launch.gaps import gaps
 from planner.job.resolve import resolve
 from planner.launch.brief import Brief
 from planner.launch.read_plan import PlanFile, read_plan
+from planner.launch.targets.accelerate.gaps import gaps
 from planner.specs.layouts.layout import Layout
 
 LORA: dict[str, Any] = {"method": "lora", "lora": {"rank": 4}}

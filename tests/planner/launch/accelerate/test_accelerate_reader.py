@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from planner.errors import BadInputError
-from planner.frameworks.accelerate.launch.reader import read, reads
 from planner.launch.brief import Reading
+from planner.launch.targets.accelerate.reader import read, reads
 
 FSDP1 = """
 distributed_type: FSDP

@@ -8,10 +8,10 @@ import yaml
 from accelerate_plans import drawn_plans, jobs
 
 from planner.frameworks.accelerate.launch.known import unknown_arguments, unknown_keys
-from planner.frameworks.accelerate.launch.reader import read, reads
 from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.read_plan import PlanFile
+from planner.launch.targets.accelerate.reader import read, reads
 from planner.prediction.predict import complete
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from planner.errors import BadInputError
-from planner.frameworks.accelerate.axolotl.reader import read
+from planner.launch.targets.axolotl.reader import read
 
 FULL: dict[str, Any] = {
     "base_model": "meta-llama/Llama-3.1-8B",

@@ -9,13 +9,13 @@ import yaml
 from accelerate_plans import drawn_plans, filed, jobs, plan_of
 
 from planner.errors import UnsupportedPlanError
-from planner.frameworks.accelerate.llamafactory.gaps import gaps
 from planner.frameworks.accelerate.llamafactory.known import unknown_arguments
-from planner.frameworks.accelerate.llamafactory.reader import read, reads
 from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.importing import read_texts
 from planner.launch.read_plan import PlanFile
+from planner.launch.targets.llamafactory.gaps import gaps
+from planner.launch.targets.llamafactory.reader import read, reads
 from planner.prediction.predict import complete
 from planner.specs.layouts.layout import Offload, PartialLayout
 

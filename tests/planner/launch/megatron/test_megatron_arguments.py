@@ -7,13 +7,13 @@ import pytest
 from golden_folders import ROOT
 from many_plans import jobs, many_plans
 
-from planner.frameworks.megatron.launch.arguments import arguments, command_line
-from planner.frameworks.megatron.launch.gaps import gaps
 from planner.frameworks.megatron.launch.known import VERSIONS, declared, given, parse
-from planner.frameworks.megatron.launch.placed import USED
-from planner.frameworks.megatron.launch.reader import OTHERS, SIZES, TRAINED
 from planner.launch import read_plan
 from planner.launch.brief import Brief
+from planner.launch.targets.megatron.arguments import arguments, command_line
+from planner.launch.targets.megatron.gaps import gaps
+from planner.launch.targets.megatron.placed import USED
+from planner.launch.targets.megatron.reader import OTHERS, SIZES, TRAINED
 from planner.specs.layouts.layout import Layout
 
 DENSE = ROOT / "megatron" / "llama-3.1-70b-32-h100" / "plan.json"

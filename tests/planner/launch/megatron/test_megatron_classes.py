@@ -16,9 +16,9 @@ from planner.frameworks.megatron.launch.known import (
     declared,
     is_harmless,
 )
-from planner.frameworks.megatron.launch.reader import READ, read
 from planner.launch.brief import Reading
 from planner.launch.importing import read_texts
+from planner.launch.targets.megatron.reader import READ, read
 
 EVERY = {one["dest"]: one for v in VERSIONS for one in declared(v).values()}
 FOLDERS = sorted((ROOT / "megatron").iterdir())

@@ -11,8 +11,8 @@ from test_megatron_arguments import brief, stage, with_layout, with_training
 from typer.testing import CliRunner
 
 from planner.cli.app import app
-from planner.frameworks.megatron.launch.gaps import gaps
 from planner.launch import read_plan
+from planner.launch.targets.megatron.gaps import gaps
 from planner.models.presets import preset, read_preset
 
 

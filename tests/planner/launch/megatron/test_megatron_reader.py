@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from planner.errors import BadInputError
-from planner.frameworks.megatron.launch.reader import read, reads
-from planner.frameworks.megatron.launch.stages import counts_of, stage_layout
 from planner.hardware.reading.files import SHIPPED
 from planner.job.fleets import cluster_named
+from planner.launch.targets.megatron.reader import read, reads
+from planner.launch.targets.megatron.stages import counts_of, stage_layout
 
 UNMASKED = "--no-create-attention-mask-in-dataloader --hidden-dropout 0.0 "
 BASE = (

@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from planner.errors import BadInputError
-from planner.frameworks.megatron.nemo.reader import names
 from planner.launch.brief import Reading
 from planner.launch.importing import read_texts
+from planner.launch.targets.nemo.reader import names
 
 CONFIG: dict[str, dict[str, Any]] = {
     "trainer": {"devices": 8, "num_nodes": 16, "precision": "bf16", "max_steps": 9},

@@ -11,16 +11,16 @@ from golden_folders import ROOT
 from many_plans import jobs, many_plans
 
 from planner.errors import BadInputError
-from planner.frameworks.megatron.bridge.gaps import gaps
 from planner.frameworks.megatron.bridge.known import fields
-from planner.frameworks.megatron.bridge.paths import paths, unknown_fields
-from planner.frameworks.megatron.bridge.reader import read, reads
-from planner.frameworks.megatron.bridge.writer import overrides
 from planner.frameworks.megatron.launch.known import declared
 from planner.launch import emit, read_plan
 from planner.launch.brief import Brief
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.read_plan import PlanFile
+from planner.launch.targets.megatron_bridge.gaps import gaps
+from planner.launch.targets.megatron_bridge.paths import paths, unknown_fields
+from planner.launch.targets.megatron_bridge.reader import read, reads
+from planner.launch.targets.megatron_bridge.writer import overrides
 from planner.prediction.predict import complete
 from planner.specs.layouts.layout import PartialLayout
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from planner.errors import BadInputError
-from planner.frameworks.torchtitan.launch.reader import read, reads
 from planner.frameworks.torchtitan.limits import ROTATIONS
 from planner.launch.brief import Reading
 from planner.launch.importing.read import read_texts
+from planner.launch.targets.torchtitan.reader import read, reads
 
 LAUNCH = "torchrun --nnodes=4 --nproc-per-node=8 -m torchtitan.train "
 OWN = LAUNCH + "--module llama3 --config llama3_8b "

@@ -13,13 +13,13 @@ from torchtitan_plans import torchtitan_plans
 
 from planner.cost.pricing import Pricing
 from planner.estimate.stack import stack_in_force
-from planner.frameworks.torchtitan.launch.gaps import gaps
-from planner.frameworks.torchtitan.launch.reader import read
-from planner.frameworks.torchtitan.launch.writer import write
 from planner.job.resolve import resolve
 from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.read_plan import PlanFile
+from planner.launch.targets.torchtitan.gaps import gaps
+from planner.launch.targets.torchtitan.reader import read
+from planner.launch.targets.torchtitan.writer import write
 from planner.models.architecture import Architecture
 from planner.models.registry import from_config
 from planner.prediction.predict import complete

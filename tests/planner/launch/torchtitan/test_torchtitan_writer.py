@@ -7,8 +7,8 @@ import pytest
 from golden_folders import ROOT, cases
 from test_torchtitan_gaps import brief, with_layout, with_model, with_training
 
-from planner.frameworks.torchtitan.launch.writer import CONFIG, last_stage, write
 from planner.launch import emit, read_plan
+from planner.launch.targets.torchtitan.writer import CONFIG, last_stage, write
 
 NASTY = '"); import os; os.system("true")  # \\ \n'
 

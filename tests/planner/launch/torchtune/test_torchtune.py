@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 
 from planner.cli.app import app
 from planner.errors import BadInputError, UnsupportedPlanError
-from planner.frameworks.accelerate.torchtune.gaps import gaps
 from planner.frameworks.accelerate.torchtune.known import family_of
-from planner.frameworks.accelerate.torchtune.reader import read, reads
-from planner.frameworks.accelerate.torchtune.words import PRESETS
 from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.importing import UserOverrides, import_spec, read_texts
 from planner.launch.read_plan import PlanFile
+from planner.launch.targets.torchtune.gaps import gaps
+from planner.launch.targets.torchtune.reader import read, reads
+from planner.launch.targets.torchtune.words import PRESETS
 from planner.models import preset_names
 from planner.prediction.predict import complete
 from planner.specs.layouts.layout import Offload, PartialLayout

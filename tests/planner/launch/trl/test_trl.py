@@ -10,12 +10,12 @@ from accelerate_plans import drawn_plans, filed, jobs, plan_of
 
 from planner.errors import BadInputError, UnsupportedPlanError
 from planner.frameworks.accelerate.launch.known import keys
-from planner.frameworks.accelerate.trl.gaps import gaps
-from planner.frameworks.accelerate.trl.reader import read, reads
 from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.importing import UserOverrides, import_spec, read_texts
 from planner.launch.read_plan import PlanFile
+from planner.launch.targets.trl.gaps import gaps
+from planner.launch.targets.trl.reader import read, reads
 from planner.prediction.predict import complete
 from planner.specs.layouts.layout import Offload, PartialLayout
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from planner.errors import BadInputError
-from planner.frameworks.accelerate.trl.presets import presets
 from planner.launch.brief import Reading
 from planner.launch.importing import read_texts
+from planner.launch.targets.trl.presets import presets
 
 WORDS = "--model_name_or_path meta-llama/Llama-3.1-8B --dataset_name x"
 LORA = f"{WORDS} --dtype bfloat16 --use_peft --lora_r 32"

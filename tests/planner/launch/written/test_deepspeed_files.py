@@ -12,13 +12,13 @@ from typer.testing import CliRunner
 
 from planner.cli.app import app
 from planner.errors import BadInputError
-from planner.frameworks.deepspeed.launch.gaps import gaps
 from planner.frameworks.deepspeed.launch.known import unknown
-from planner.frameworks.deepspeed.launch.reader import read, reads
-from planner.frameworks.deepspeed.launch.writer import configuration
 from planner.job.resolve import resolve
 from planner.launch import PlanFile, emit
 from planner.launch.importing import UserOverrides, import_spec
+from planner.launch.targets.deepspeed.gaps import gaps
+from planner.launch.targets.deepspeed.reader import read, reads
+from planner.launch.targets.deepspeed.writer import configuration
 from planner.prediction.predict import complete, predict
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout

@@ -1,0 +1,1 @@
+"""Writers and readers of launch files, one folder a target."""

@@ -1,0 +1,1 @@
+"""accelerate: its YAML, arguments of transformers, TRL and PEFT, and a script."""

@@ -1,0 +1,1 @@
+"""axolotl: one YAML for its trainer, and DeepSpeed's file beside it."""

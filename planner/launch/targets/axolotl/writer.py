@@ -1,0 +1,206 @@
+"""A plan as the YAML of `axolotl train`."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from planner.frameworks.accelerate.axolotl.known import VERSION
+from planner.frameworks.accelerate.rows import first_steps
+from planner.frameworks.accelerate.stack import BF16_STACK
+from planner.frameworks.accelerate.variants import rates, written
+from planner.frameworks.adapted import targets
+from planner.launch.brief import (
+    BY_TORCHRUN,
+    Brief,
+    LaunchFile,
+    Program,
+    Starter,
+    Variable,
+)
+from planner.launch.targets.accelerate.arguments import arguments as of_trainer
+from planner.launch.targets.accelerate.placement import DS_FILE, placement, zero
+from planner.launch.targets.accelerate.plan import (
+    attention,
+    deepspeed,
+    fsdp,
+    of_attention,
+    option,
+    recompute,
+    replicas,
+    stack,
+)
+from planner.launch.targets.accelerate.writer import environment
+from planner.launch.text.rates import RATE, learning_rate
+from planner.specs.reading.escape import yaml_text
+
+TRAIN, MODEL, TEXTS = "train.yaml", "config.json", "texts.jsonl"
+HEAD = "Keys of `axolotl train`; --NAME VALUE behind the file changes one."
+ALONE = Starter(
+    ('env CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-0}" python',),
+)
+"""One process without torchrun, which would wrap the model in DDP and its buckets."""
+LIGER_PLUGIN = "axolotl.integrations.liger.LigerPlugin"
+LIGER = ("rope", "rms_norm", "swiglu", "layer_norm", "cross_entropy")
+"""Kernels of Liger that the plan does not price. [text]"""
+KERNELS = tuple(f"lora_{part}_kernel" for part in ("mlp", "qkv", "o", "embedding"))
+"""Kernels for adapters, on unless they are switched off, and not priced. [text]"""
+SHARED = {
+    "gradient_accumulation_steps": "gradient_accumulation_steps",
+    "max_steps": "max_steps",
+    "optim": "optimizer",
+    "optim_args": "optim_args",
+    "dataloader_drop_last": "dataloader_drop_last",
+    "accelerator_config": "accelerator_config",
+    "ddp_find_unused_parameters": "ddp_find_unused_parameters",
+    "lr_scheduler_type": "lr_scheduler",
+    "warmup_steps": "warmup_ratio",
+    "weight_decay": "weight_decay",
+    "adam_beta2": "adam_beta2",
+    "max_grad_norm": "max_grad_norm",
+    "logging_steps": "logging_steps",
+    "save_steps": "save_steps",
+    "seed": "seed",
+}
+"""Key by argument of Trainer; a share of steps is warmup_ratio. [text]"""
+
+
+def write(brief: Brief) -> Program:
+    """Write the program: axolotl's YAML, DeepSpeed's file and the model."""
+    several = brief.layout.gpus > 1 or deepspeed(brief)
+    return Program(
+        files=tuple(_files(brief)),
+        starter=BY_TORCHRUN if several else ALONE,
+        words=(
+            f'-m axolotl.cli.train {TRAIN} --base_model "$MODEL"',
+            '--output_dir "$CHECKPOINTS" --max_steps "$TRAIN_STEPS"',
+            f"--learning_rate {RATE}",
+        ),
+        check=("--max_steps 20", "--logging_steps 1", "--save_steps 1000"),
+        versions=tuple(_versions(brief)),
+        environment=tuple(environment(brief)),
+        blanks=tuple(_blanks(brief)),
+        also=frozenset({BY_TORCHRUN} if several else ()),
+        first=first_steps(brief.training, *_FIRST),
+    )
+
+
+_FIRST = (
+    f"{TEXTS} is yours: one JSON object a line with the key text; `datasets` in "
+    f"{TRAIN} may name other data.",
+    "`train_runtime` over the steps is the step, with the first steps in it.",
+    "Each text is padded to sequence_len, as priced; sample_packing: true puts several "
+    "into one sequence, apart.",
+)
+
+
+def _files(brief: Brief) -> Iterator[LaunchFile]:
+    yield LaunchFile(TRAIN, yaml_text(arguments(brief), [HEAD]))
+    fields = {k: v for k, v in brief.model.items() if k != "name"}
+    yield LaunchFile(MODEL, json.dumps(fields, indent=2) + "\n")
+    if deepspeed(brief):
+        yield LaunchFile(DS_FILE, json.dumps(zero(brief), indent=2) + "\n")
+
+
+def arguments(brief: Brief) -> dict[str, Any]:
+    """Content of train.yaml."""
+    pure = stack(brief) == BF16_STACK
+    found: dict[str, Any] = {
+        "base_model": brief.weights or "model",
+        "datasets": [{"path": TEXTS, "ds_type": "json", "type": "completion"}],
+        "dataset_prepared_path": "prepared",
+        "sequence_len": brief.training.seq_len,
+        "sample_packing": brief.training.rows == "packed",
+        "pad_to_sequence_len": brief.training.rows != "longest",
+        "micro_batch_size": brief.layout.micro_batch,
+        "bf16": not pure,
+        "bfloat16": pure,
+        "attn_implementation": attention(brief),
+    }
+    trainer = of_trainer(brief)
+    found |= {ours: trainer[its] for its, ours in SHARED.items() if its in trainer}
+    return found | _checkpoints(brief) | _adapters(brief) | _loss(brief) | _place(brief)
+
+
+def _checkpoints(brief: Brief) -> dict[str, Any]:
+    """Checkpoints of blocks, which fsdp_config makes under FSDP2."""
+    if recompute(brief.layout) != "full" or fsdp(brief):
+        return {"gradient_checkpointing": False}
+    kwargs = {"use_reentrant": False}
+    return {"gradient_checkpointing": True, "gradient_checkpointing_kwargs": kwargs}
+
+
+def _loss(brief: Brief) -> dict[str, Any]:
+    if option(brief, "loss", "hf") != "liger":
+        return {}
+    others = dict.fromkeys((f"liger_{name}" for name in LIGER), False)
+    fused = {"liger_fused_linear_cross_entropy": True}
+    return {"plugins": [LIGER_PLUGIN], **others, **fused}
+
+
+def _adapters(brief: Brief) -> dict[str, Any]:
+    its, lora = brief.training, brief.training.lora
+    if its.method == "full":
+        return {}
+    four = its.method == "qlora" and its.weight_format != "int8"
+    names = targets(brief.asked)
+    found: dict[str, Any] = {
+        "adapter": "qlora" if four else "lora",
+        "load_in_4bit": four,
+        "load_in_8bit": its.weight_format == "int8",
+        "lora_r": lora.rank,
+        "lora_alpha": 2 * lora.rank,
+        "lora_dropout": lora.dropout,
+        "peft_autocast_adapter_dtype": lora.precision == "fp32",
+        **dict.fromkeys(KERNELS, False),
+        **written(lora, "peft_"),
+        **rates(lora),
+    }
+    every = names == "all-linear"
+    found |= {"lora_target_linear": True} if every else {"lora_target_modules": names}
+    return found | (_quantized(brief) if four else {})
+
+
+def _quantized(brief: Brief) -> dict[str, Any]:
+    its = brief.training
+    kwargs: dict[str, Any] = {
+        "bnb_4bit_quant_type": its.weight_format,
+        "bnb_4bit_use_double_quant": its.double_quantization,
+    }
+    if fsdp(brief):
+        # Shards need weights stored in the format of all others.
+        kwargs["bnb_4bit_quant_storage"] = "bfloat16"
+    return {"bnb_config_kwargs": kwargs}
+
+
+def _place(brief: Brief) -> dict[str, Any]:
+    """Shards: DeepSpeed's file, or FSDP2 with the ranks of a hybrid mesh."""
+    if deepspeed(brief):
+        return {"deepspeed": DS_FILE}
+    if not fsdp(brief):
+        return {}
+    given = placement(brief)["fsdp_config"]
+    block = {key.removeprefix("fsdp_"): value for key, value in given.items()}
+    if brief.training.method == "qlora":
+        # Weights that rank 0 quantises alone cannot be handed out.
+        block["cpu_ram_efficient_loading"] = False
+    found = {"fsdp_version": block.pop("version"), "fsdp_config": block}
+    if replicas(brief.layout) > 1:
+        found["dp_replicate_size"] = replicas(brief.layout)
+        found["dp_shard_size"] = brief.layout.dp_shard
+    return found
+
+
+def _versions(brief: Brief) -> Iterator[str]:
+    yield f"axolotl=={VERSION}, which pins transformers, accelerate, peft and trl"
+    yield "torch==2.13.0"
+    if deepspeed(brief):
+        yield "deepspeed>=0.18.6,<0.19.0"
+    yield from of_attention(brief, "flash-attn==2.8.3")
+
+
+def _blanks(brief: Brief) -> Iterator[Variable]:
+    why = "Hugging Face name or folder of bf16 weights and a tokenizer."
+    yield Variable("MODEL", brief.weights, why, required=True)
+    yield learning_rate(brief, anew=False)
+    yield Variable("CHECKPOINTS", "checkpoints", "Folder for checkpoints.")
+    yield Variable("TRAIN_STEPS", str(brief.training_steps), "Optimizer steps.")

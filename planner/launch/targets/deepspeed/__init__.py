@@ -1,0 +1,1 @@
+"""DeepSpeed: ds_config.json, a hostfile and a training script."""

@@ -1,0 +1,1 @@
+"""Megatron-LM: arguments of pretrain_gpt.py, written and read back."""

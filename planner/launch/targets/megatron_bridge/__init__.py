@@ -1,0 +1,1 @@
+"""Megatron-Bridge: a recipe of NVIDIA-NeMo with a plan's overrides."""

@@ -1,0 +1,1 @@
+"""torchtitan: a module of its configuration registry."""

@@ -1,0 +1,1 @@
+"""torchtune: one YAML for a recipe of its own."""

@@ -1,0 +1,1 @@
+"""TRL: one YAML for `trl sft`, and accelerate's and DeepSpeed's files beside it."""
