@@ -11,8 +11,8 @@
 
 from collections.abc import Iterable
 
+from planner.hardware.reading.escape import shown
 from planner.hardware.reading.nearest import alike
-from planner.specs.reading.escape import shown
 
 DISTRIBUTION = "trainplan"
 """Name on the package index, where `planner` is another project. [text]"""

@@ -14,7 +14,7 @@ import typer
 from planner.cli.output import discard_stdout
 from planner.cli.stopping import LEFT_BY_SIGNAL, SignalError, running
 from planner.errors import BadInputError, PlannerError
-from planner.specs.reading.escape import shown
+from planner.hardware.reading.escape import shown
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG)
 """Errors of a file or device that takes no more. [1]"""

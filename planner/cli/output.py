@@ -11,8 +11,8 @@ from rich.segment import Segment
 
 from planner.errors import BadInputError
 from planner.hardware.reading.documents import CIRCLE, absence, is_folder, is_there
+from planner.hardware.reading.escape import shown
 from planner.questions.outputs.files import write_whole
-from planner.specs.reading.escape import shown
 
 MOST_NAME = 200
 """Longest file name that leaves room for the name of a scratch file. [B]"""

@@ -16,6 +16,7 @@ from rich.text import Text
 from planner.cli.options import Assignments, Calibration, Hardware
 from planner.errors import BadInputError
 from planner.hardware.reading.documents import is_there
+from planner.hardware.reading.escape import yaml_text
 from planner.hardware.reading.files import Catalog
 from planner.job.loading import Job, as_read
 from planner.job.one_line import ORIGIN, OneLine, job_of
@@ -25,7 +26,6 @@ from planner.questions.inputs.overlay import catalog_with
 from planner.questions.outputs.files import write_whole
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
-from planner.specs.reading.escape import yaml_text
 from planner.specs.reading.layout_line import read_layout
 from planner.specs.reading.read import (
     Fields,

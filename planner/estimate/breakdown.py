@@ -13,19 +13,19 @@ from planner.cost.parameters.rank_parameters import (
     layer_owned,
 )
 from planner.cost.parameters.states import optimizer_time
-from planner.cost.table.kernel_time import KERNELS
-from planner.cost.table.table import CostTable, layer_parts
-from planner.cost.table.units import nanoseconds
-from planner.cost.time.columns import Context, Parts
-from planner.cost.time.ends import embedding_end, head_end
-from planner.cost.time.transfers import sharded_parts
-from planner.pipeline.splits import (
+from planner.cost.pipeline.splits import (
     Counts,
     durations,
     graph_of,
     stage_vectors,
     stages_of,
 )
+from planner.cost.table.kernel_time import KERNELS
+from planner.cost.table.table import CostTable, layer_parts
+from planner.cost.table.units import nanoseconds
+from planner.cost.time.columns import Context, Parts
+from planner.cost.time.ends import embedding_end, head_end
+from planner.cost.time.transfers import sharded_parts
 from planner.schedules.simulator import makespan
 from planner.schedules.slots import Slots
 from planner.specs.answer.estimate import TimeBreakdown

@@ -30,16 +30,16 @@ from planner.cost.parameters.rank_parameters import (
     layer_owned,
 )
 from planner.cost.parameters.states import States, state_bytes
-from planner.cost.pricing import Pricing
-from planner.cost.table.table import CostTable
-from planner.pipeline.memory_rows import (
+from planner.cost.pipeline.memory_rows import (
     ACCUMULATED,
     PENDING,
     SAVED,
     MemoryRows,
     passing_rows,
 )
-from planner.pipeline.splits import Counts, stages_by_rank, stages_of
+from planner.cost.pipeline.splits import Counts, stages_by_rank, stages_of
+from planner.cost.pricing import Pricing
+from planner.cost.table.table import CostTable
 from planner.specs.answer.estimate import MomentMemory, StageMemory
 from planner.specs.table import BLOCK, StageCosts
 

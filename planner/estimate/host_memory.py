@@ -14,11 +14,11 @@ from planner.cost.parameters.rank_parameters import (
     layer_owned,
 )
 from planner.cost.parameters.states import States, state_bytes
+from planner.cost.pipeline.splits import Counts, stages_by_rank
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import CostTable, fill_table
 from planner.estimate.footprint import GIB, stage_memories
 from planner.hardware.host import staging
-from planner.pipeline.splits import Counts, stages_by_rank
 from planner.specs.answer.estimate import HostMemory, MemoryEstimate
 from planner.specs.layouts.layout import Layout, Offload
 from planner.specs.table import StageCosts

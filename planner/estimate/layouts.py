@@ -7,9 +7,9 @@ from typing import cast
 import numpy as np
 
 from planner.cost.meshes import Meshes
+from planner.cost.pipeline.splits import Counts
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
-from planner.pipeline.splits import Counts
 from planner.specs.layouts.axes import ORDERS
 from planner.specs.layouts.context import CP_KINDS
 from planner.specs.layouts.layout import (

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from planner.cost.meshes import Meshes
+from planner.cost.pipeline.splits import Counts, step_ns
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.table.table import CostTable
 from planner.cost.workload import Workload
 from planner.estimate.layouts import counts_of, recompute_kinds
-from planner.pipeline.splits import Counts, step_ns
 from planner.specs.layouts.layout import Layout
 from planner.specs.table import StageCosts
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from planner.cost.pipeline.splits import by_rank, stage_vectors
 from planner.cost.workload import Workload
 from planner.estimate.pricing import price
-from planner.pipeline.splits import by_rank, stage_vectors
 from planner.planning.reasons import CAUSE_WORDS
 from planner.specs.answer.estimate import Estimate, StageMemory
 from planner.specs.answer.explanation import Binding

@@ -7,6 +7,8 @@ from math import prod
 import numpy as np
 
 from planner.cost.meshes import Meshes
+from planner.cost.pipeline.memory_rows import rank_blocks
+from planner.cost.pipeline.splits import Counts, step_ns
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.table.table import CostTable
@@ -15,8 +17,6 @@ from planner.errors import BadInputError
 from planner.estimate.estimate import estimate
 from planner.estimate.layouts import layout_of
 from planner.job.fleets import on_pools, room_for
-from planner.pipeline.memory_rows import rank_blocks
-from planner.pipeline.splits import Counts, step_ns
 from planner.planning.sanity import refuse_long
 from planner.prediction.best_split import best_splits
 from planner.prediction.refusals import (

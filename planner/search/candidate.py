@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from planner.pipeline.duration_lines import Points
+from planner.cost.pipeline.duration_lines import Points
 from planner.search.bounds.bounds import Relaxation
 from planner.search.bounds.boxes import stages_decide
 from planner.search.bounds.paths import ShapePaths, even_counts

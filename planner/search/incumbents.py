@@ -4,7 +4,7 @@ import heapq
 from dataclasses import dataclass, field
 
 from planner.cost.meshes import Meshes
-from planner.pipeline.splits import Counts
+from planner.cost.pipeline.splits import Counts
 from planner.search.space.space import Space
 
 SLACK = 0.02

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from planner.pipeline.memory_rows import fits
-from planner.pipeline.splits import Counts, step_ns
+from planner.cost.pipeline.memory_rows import fits
+from planner.cost.pipeline.splits import Counts, step_ns
 from planner.search.space.blocks import block_counts
 from planner.specs.table import StageCosts
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from planner.cost.pipeline.memory_rows import PENDING, SAVED, MemoryRows, passing_rows
 from planner.estimate.pricing import Priced
-from planner.pipeline.memory_rows import PENDING, SAVED, MemoryRows, passing_rows
 from planner.specs.table import BLOCK, StageCosts
 from planner.why.terms import Term
 

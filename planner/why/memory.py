@@ -14,10 +14,10 @@ from planner.cost.parameters.rank_parameters import (
     layer_owned,
 )
 from planner.cost.parameters.states import state_bytes
+from planner.cost.pipeline.splits import stages_of
 from planner.cost.table.table import CostTable
 from planner.estimate.estimate import GIB, memory_estimate
 from planner.estimate.pricing import Priced
-from planner.pipeline.splits import stages_of
 from planner.specs.answer.estimate import StageMemory
 from planner.why.activations import activation_terms
 from planner.why.facts import in_force

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from planner.cost.parameters.data_groups import DataGroups
+from planner.cost.pipeline.splits import stages_of
 from planner.cost.time.columns import WAITS, Context, Parts
 from planner.estimate.breakdown import (
     Around,
@@ -18,7 +19,6 @@ from planner.estimate.breakdown import (
     work_by_rank,
 )
 from planner.estimate.pricing import Priced
-from planner.pipeline.splits import stages_of
 from planner.specs.answer.estimate import WAIT_WORDS, TimeBreakdown
 from planner.why.around import (
     DATA_PARALLEL,

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from planner.cost.pipeline.layer_kinds import kinds_per_stage
+from planner.cost.pipeline.memory_rows import fits
+from planner.cost.pipeline.splits import Counts, step_ns
 from planner.cost.table.table import CostTable
-from planner.pipeline.layer_kinds import kinds_per_stage
-from planner.pipeline.memory_rows import fits
-from planner.pipeline.splits import Counts, step_ns
 from planner.search.space.blocks import block_counts
 from planner.search.space.space import Space
 from planner.specs.table import StageCosts

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tiny_models import TINY_LLAMA, models
 
 from planner.cost.memory.buffers import budget_bytes
+from planner.cost.pipeline.memory_rows import rank_blocks
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.table.table import CostTable, fill_table
@@ -21,7 +22,6 @@ from planner.hardware.fleets import ClusterSpec
 from planner.hardware.graph.topology import ClusterTopology
 from planner.hardware.reading.files import SHIPPED
 from planner.models import from_config
-from planner.pipeline.memory_rows import rank_blocks
 from planner.schedules import SPLIT, V_SHAPED
 from planner.search.bounds.paths import even_counts
 from planner.search.space.space import Space, enumerate_space

@@ -16,13 +16,13 @@ import numpy as np
 from planner.cost.memory.buffers import buffer_bytes, context_bytes, device_bytes
 from planner.cost.memory.communicators import communication_bytes
 from planner.cost.meshes import Floats, Ints, Meshes
+from planner.cost.pipeline.memory_rows import rank_blocks, spared_blocks
+from planner.cost.pipeline.splits import Counts
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import CostTable, EndColumns, fill_table
 from planner.cost.table.units import Unit, nanoseconds
 from planner.cost.time.columns import Context
 from planner.cost.time.transfers import stage_transfer
-from planner.pipeline.memory_rows import rank_blocks, spared_blocks
-from planner.pipeline.splits import Counts
 from planner.schedules.placement import placement
 from planner.specs.table import BLOCK, LayerCosts, StageCosts
 

@@ -9,6 +9,7 @@ from planner.evidence.rows.logs import Log
 from planner.evidence.rows.rows import Row
 from planner.evidence.rows.skeleton import Block, measured_block
 from planner.evidence.rows.unsupported import UnsupportedError
+from planner.hardware.reading.escape import yaml_text
 from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile
 from planner.job.resolve import resolve
@@ -17,7 +18,6 @@ from planner.specs.job import JobSpec
 from planner.specs.layouts.axes import FIELDS, WORDS
 from planner.specs.layouts.layout import Layout, PartialLayout
 from planner.specs.layouts.layout_text import recompute_kinds
-from planner.specs.reading.escape import yaml_text
 from planner.specs.training import TrainingSpec
 
 

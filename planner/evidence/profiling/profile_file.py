@@ -16,9 +16,9 @@ from planner.evidence.profiling.fit import (
     waves,
 )
 from planner.evidence.profiling.timings import AttentionTiming, Timings
+from planner.hardware.reading.escape import comment
 from planner.hardware.specs import GpuSpec
 from planner.job.calibration_file import SCHEMA
-from planner.specs.reading.escape import comment
 
 Block = dict[str, Any]
 """Fields of one block of YAML."""

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from planner.evidence.rows.logs import Log
+from planner.hardware.reading.escape import yaml_text
 from planner.hardware.reading.yaml_text import parse_yaml
-from planner.specs.reading.escape import yaml_text
 
 Block = dict[str, object]
 

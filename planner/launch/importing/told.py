@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from planner.hardware.reading.escape import comment, yaml_text
 from planner.launch.brief import Reading
-from planner.specs.reading.escape import comment, yaml_text
 
 
 def spec_text(fields: Mapping[str, object], reading: Reading) -> str:

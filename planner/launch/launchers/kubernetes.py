@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+from planner.hardware.reading.escape import yaml_text
 from planner.launch.brief import Brief, LaunchFile, Program
 from planner.launch.placement import Nodes
 from planner.launch.target import Launcher
 from planner.launch.text.nodes import placement_files
-from planner.specs.reading.escape import yaml_text
 
 TRAIN_JOB, JOB_SET = "trainjob.yaml", "jobset.yaml"
 RESOURCE = {

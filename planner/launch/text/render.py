@@ -4,7 +4,7 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from planner.specs.reading.escape import comment, markdown, shell_default
+from planner.hardware.reading.escape import comment, markdown, shell_default
 
 
 @cache

@@ -8,6 +8,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.estimate.estimate import estimate
 from planner.evidence.fitting.calibrate import solver
+from planner.hardware.reading.escape import yaml_text
 from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile
 from planner.job.loading import Job
@@ -23,7 +24,6 @@ from planner.report.heading import heading
 from planner.search.stop import Stop
 from planner.specs.answer.result import RankedPlan, Result
 from planner.specs.answer.tuning import Tuning
-from planner.specs.reading.escape import yaml_text
 from planner.tuning.answer import Priced, decided, tuning
 from planner.tuning.manifest import MANIFEST, Manifest, read_manifest
 from planner.tuning.readings import LOG, Reading, reading

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.pipeline.layer_kinds import kinds_per_stage
-from planner.pipeline.memory_rows import fits, rank_blocks
-from planner.pipeline.splits import Counts
+from planner.cost.pipeline.layer_kinds import kinds_per_stage
+from planner.cost.pipeline.memory_rows import fits, rank_blocks
+from planner.cost.pipeline.splits import Counts
 from planner.search.bounds.memory_bounds import cannot_fit, most_layers
 from planner.search.bounds.paths import even_counts, in_class
 from planner.search.solver.only import only_split

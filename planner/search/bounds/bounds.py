@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.cost.meshes import Floats, Ints
+from planner.cost.pipeline.linear import Linear, path_lines
+from planner.cost.pipeline.path_columns import PathColumns
 from planner.cost.reach import Mask
 from planner.cost.table.table import CostTable
-from planner.pipeline.linear import Linear, path_lines
-from planner.pipeline.path_columns import PathColumns
 from planner.search.bounds.columns import Columns, Folds, columns_of, most_on_rank
 from planner.search.bounds.least import least_values
 from planner.search.bounds.paths import ShapePaths
@@ -96,7 +96,7 @@ def may_fit(space: Space, c: Columns) -> Ints:
     """0 where the ranks together cannot hold the model's layers.
 
     At some backward of rank r, K_r chunk activations are in flight, at most ``C_r`` of
-    one chunk (:func:`planner.pipeline.in_flight.least_in_flight`). No schedule is
+    one chunk (:func:`planner.cost.pipeline.in_flight.least_in_flight`). No schedule is
     unrolled for that; the memory rows come with each candidate.
 
     Take N layers of a kind on the rank, at most ``most`` a chunk. Their activations

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.cost.meshes import Floats, Ints
+from planner.cost.pipeline.in_flight import least_in_flight
 from planner.cost.reach import Mask
 from planner.cost.table.table import CostTable
-from planner.pipeline.in_flight import least_in_flight
 from planner.search.space.blocks import CHOSEN, block_work
 from planner.search.space.schedules import COPIES, FOLDS, SPLITS
 from planner.search.space.space import Space

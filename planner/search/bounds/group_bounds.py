@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from planner.cost.meshes import Floats, Ints
+from planner.cost.pipeline.linear import LayerTimes, StepTimes, lines_at
+from planner.cost.pipeline.path_columns import WeightedPath
+from planner.cost.pipeline.pool_costs import pool_of_stage
 from planner.cost.table.mixed import MixedTable
 from planner.cost.table.table import CostTable, EndColumns
-from planner.pipeline.linear import LayerTimes, StepTimes, lines_at
-from planner.pipeline.path_columns import WeightedPath
-from planner.pipeline.pool_costs import pool_of_stage
 from planner.search.bounds.least import least_values
 from planner.search.bounds.paths import ShapePaths
 from planner.search.bounds.worst import SAFE
@@ -161,7 +161,7 @@ def times_of(
         entries: Recompute kinds that layers may choose. [1], shape (candidates, menu)
 
     Returns:
-        Times as :func:`planner.pipeline.linear.lines_at` takes them. [ns]
+        Times as :func:`planner.cost.pipeline.linear.lines_at` takes them. [ns]
     """
     each = [_on_pool(pool, meshes, entries, like.stages) for pool in table.each]
     if not isinstance(table, MixedTable):

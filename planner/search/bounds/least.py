@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.cost.meshes import Ints
+from planner.cost.pipeline.linear import Lines
+from planner.cost.pipeline.splits import stages_by_rank
 from planner.cost.reach import Mask, reach_of
-from planner.pipeline.linear import Lines
-from planner.pipeline.splits import stages_by_rank
 from planner.search.bounds.memory_bounds import most_layers
 from planner.specs.table import StageCosts
 

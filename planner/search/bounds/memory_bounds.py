@@ -6,9 +6,9 @@ from functools import lru_cache
 import numpy as np
 
 from planner.cost.meshes import Ints
+from planner.cost.pipeline.memory_rows import MemoryRows, idle_rows, passing_rows
+from planner.cost.pipeline.splits import stages_by_rank
 from planner.cost.reach import reach_of
-from planner.pipeline.memory_rows import MemoryRows, idle_rows, passing_rows
-from planner.pipeline.splits import stages_by_rank
 from planner.specs.table import StageCosts
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from planner.cost.meshes import Ints
+from planner.cost.pipeline.linear import Linear
+from planner.cost.pipeline.memory_rows import MemoryRows, passing_rows
 from planner.cost.reach import Mask
-from planner.pipeline.linear import Linear
-from planner.pipeline.memory_rows import MemoryRows, passing_rows
 from planner.search.bounds.memory_bounds import most_layers
 from planner.specs.table import StageCosts
 

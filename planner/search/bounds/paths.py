@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from planner.cost.table.mixed import quickest
-from planner.pipeline.layer_kinds import kinds_per_stage
-from planner.pipeline.path_columns import PathColumns, WeightedPath
-from planner.pipeline.splits import (
+from planner.cost.pipeline.layer_kinds import kinds_per_stage
+from planner.cost.pipeline.path_columns import PathColumns, WeightedPath
+from planner.cost.pipeline.splits import (
     Counts,
     durations,
     graph_of,
@@ -17,6 +16,7 @@ from planner.pipeline.splits import (
     splits_backward,
     stage_vectors,
 )
+from planner.cost.table.mixed import quickest
 from planner.schedules.simulator import Path, rank_paths
 from planner.schedules.slots import Slots
 from planner.search.bounds.boxes import Box, stages_decide

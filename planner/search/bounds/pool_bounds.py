@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.cost.meshes import Floats, Ints
+from planner.cost.pipeline.linear import Lines
+from planner.cost.pipeline.pool_costs import pool_of_stage
 from planner.cost.reach import Mask
 from planner.cost.table.mixed import MixedTable, quickest
 from planner.cost.table.table import CostTable
-from planner.pipeline.linear import Lines
-from planner.pipeline.pool_costs import pool_of_stage
 from planner.search.bounds.columns import (
     Columns,
     at_entry,

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.cost.meshes import Ints
-from planner.pipeline.linear import Linear, Lines, path_lines
-from planner.pipeline.path_columns import WeightedPath
+from planner.cost.pipeline.linear import Linear, Lines, path_lines
+from planner.cost.pipeline.path_columns import WeightedPath
 from planner.schedules.slots import Slots
 from planner.search.bounds.boxes import Box, least_in_boxes
 from planner.search.bounds.least import least_values

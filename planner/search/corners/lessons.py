@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from planner.cost.meshes import Ints
+from planner.cost.pipeline.corners import CornerPaths
 from planner.cost.reach import Mask
-from planner.pipeline.corners import CornerPaths
 from planner.search.bounds.paths import ShapePaths, class_of
 from planner.specs.table import StageCosts
 

@@ -5,12 +5,12 @@ import heapq
 import numpy as np
 
 from planner.cost.meshes import Ints
+from planner.cost.pipeline.corners import CornerPaths, Corners, corner_durations
+from planner.cost.pipeline.duration_lines import DurationLines
+from planner.cost.pipeline.layer_kinds import kinds_per_stage
+from planner.cost.pipeline.memory_rows import fits
+from planner.cost.pipeline.splits import graph_of
 from planner.cost.reach import Mask
-from planner.pipeline.corners import CornerPaths, Corners, corner_durations
-from planner.pipeline.duration_lines import DurationLines
-from planner.pipeline.layer_kinds import kinds_per_stage
-from planner.pipeline.memory_rows import fits
-from planner.pipeline.splits import graph_of
 from planner.schedules.simulator import critical_paths, makespans
 from planner.search.bounds.boxes import Box, stages_decide
 from planner.search.bounds.paths import ShapePaths

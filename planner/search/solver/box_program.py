@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.cost.meshes import Ints
-from planner.pipeline.duration_lines import Points
-from planner.pipeline.linear import Linear, Lines
+from planner.cost.pipeline.duration_lines import Points
+from planner.cost.pipeline.linear import Linear, Lines
 from planner.schedules.simulator import Path
 from planner.search.bounds.boxes import (
     Box,

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.pipeline.layer_kinds import kinds_per_stage
-from planner.pipeline.linear import path_lines
-from planner.pipeline.memory_rows import fits
-from planner.pipeline.path_columns import WeightedPath
-from planner.pipeline.splits import step_ns
+from planner.cost.pipeline.layer_kinds import kinds_per_stage
+from planner.cost.pipeline.linear import path_lines
+from planner.cost.pipeline.memory_rows import fits
+from planner.cost.pipeline.path_columns import WeightedPath
+from planner.cost.pipeline.splits import step_ns
 from planner.schedules.simulator import Path
 from planner.search.bounds.boxes import (
     Box,

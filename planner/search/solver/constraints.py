@@ -5,8 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 from ortools.sat.python import cp_model as cp
 
-from planner.pipeline.linear import Linear
-from planner.pipeline.memory_rows import MemoryRow, MemoryRows, idle_rows, passing_rows
+from planner.cost.pipeline.linear import Linear
+from planner.cost.pipeline.memory_rows import (
+    MemoryRow,
+    MemoryRows,
+    idle_rows,
+    passing_rows,
+)
 from planner.search.solver.variables import Variables
 from planner.specs.table import StageCosts
 

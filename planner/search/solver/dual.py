@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.cost.meshes import Floats
-from planner.pipeline.duration_lines import DurationLines, Points
-from planner.pipeline.linear import Linear, path_lines
-from planner.pipeline.splits import graph_of, stages_by_rank
+from planner.cost.pipeline.duration_lines import DurationLines, Points
+from planner.cost.pipeline.linear import Linear, path_lines
+from planner.cost.pipeline.splits import graph_of, stages_by_rank
 from planner.schedules.simulator import Path, critical_paths
 from planner.search.bounds.bounds import Relaxation
 from planner.search.bounds.boxes import Box

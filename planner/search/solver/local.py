@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.cost.meshes import Floats, Ints
-from planner.pipeline.duration_lines import DurationLines, Points
-from planner.pipeline.layer_kinds import kinds_per_stage
-from planner.pipeline.linear import Linear
-from planner.pipeline.memory_rows import which_fit
-from planner.pipeline.splits import Counts, graph_of, stages_by_rank
+from planner.cost.pipeline.duration_lines import DurationLines, Points
+from planner.cost.pipeline.layer_kinds import kinds_per_stage
+from planner.cost.pipeline.linear import Linear
+from planner.cost.pipeline.memory_rows import which_fit
+from planner.cost.pipeline.splits import Counts, graph_of, stages_by_rank
 from planner.schedules.simulator import critical_paths, makespans
 from planner.search.bounds.memory_bounds import most_layers
 from planner.search.bounds.paths import in_class

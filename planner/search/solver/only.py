@@ -4,9 +4,9 @@ The solver's library takes half a second to import. So a large job whose layers 
 the stages exactly, as 126 layers and two ends fill 128, does without.
 """
 
-from planner.pipeline.layer_kinds import kinds_per_stage
-from planner.pipeline.memory_rows import fits
-from planner.pipeline.splits import Counts, step_ns
+from planner.cost.pipeline.layer_kinds import kinds_per_stage
+from planner.cost.pipeline.memory_rows import fits
+from planner.cost.pipeline.splits import Counts, step_ns
 from planner.search.mesh_answer import MeshAnswer, Outcome
 from planner.specs.table import StageCosts
 

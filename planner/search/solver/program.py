@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from planner.cost.pipeline.linear import Linear, Lines
+from planner.cost.pipeline.splits import Counts, stages_by_rank
 from planner.cost.reach import reach_of
-from planner.pipeline.linear import Linear, Lines
-from planner.pipeline.splits import Counts, stages_by_rank
 from planner.search.bounds.boxes import Box, least_in_boxes, stages_decide
 from planner.search.bounds.least import least_values
 from planner.search.bounds.memory_rows import memory_lines

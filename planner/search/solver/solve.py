@@ -5,9 +5,9 @@ from collections.abc import Iterable
 import numpy as np
 from ortools.sat.python import cp_model as cp
 
-from planner.pipeline.linear import Linear, path_linear
-from planner.pipeline.memory_rows import fits
-from planner.pipeline.splits import (
+from planner.cost.pipeline.linear import Linear, path_linear
+from planner.cost.pipeline.memory_rows import fits
+from planner.cost.pipeline.splits import (
     Counts,
     durations,
     graph_of,

@@ -2,9 +2,9 @@
 
 from ortools.sat.python import cp_model as cp
 
+from planner.cost.pipeline.layer_kinds import kinds_per_stage
+from planner.cost.pipeline.splits import Counts
 from planner.cost.reach import reach_of
-from planner.pipeline.layer_kinds import kinds_per_stage
-from planner.pipeline.splits import Counts
 from planner.specs.table import StageCosts
 
 

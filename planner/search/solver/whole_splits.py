@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from ortools.sat.python import cp_model as cp
 
-from planner.pipeline.linear import Linear, path_lines
-from planner.pipeline.memory_rows import fits
-from planner.pipeline.splits import Counts, graph_of, stages_by_rank
+from planner.cost.pipeline.linear import Linear, path_lines
+from planner.cost.pipeline.memory_rows import fits
+from planner.cost.pipeline.splits import Counts, graph_of, stages_by_rank
 from planner.schedules.simulator import Path, critical_paths
 from planner.search.bounds.boxes import Box
 from planner.search.solver.constraints import Constraints

@@ -2,7 +2,7 @@
 
 from ortools.sat.python import cp_model as cp
 
-from planner.pipeline.splits import Counts
+from planner.cost.pipeline.splits import Counts
 from planner.search.solver.constraints import Constraints
 from planner.search.solver.engine import engine
 from planner.search.solver.solve import EXACT, WORK

@@ -5,9 +5,9 @@ from collections import Counter
 import numpy as np
 
 from planner.cost.meshes import Floats, Ints, Meshes
+from planner.cost.pipeline.splits import Counts
 from planner.cost.table.table import CostTable
 from planner.cost.workload import Workload
-from planner.pipeline.splits import Counts
 from planner.search.space.schedules import SPLITS, Rows
 from planner.specs.layouts.layout import even_layers
 from planner.specs.layouts.recompute import BLOCK_KINDS, block_of

@@ -4,9 +4,9 @@ import json
 from typing import Any
 
 from planner.errors import BadInputError
+from planner.hardware.reading.escape import yaml_text
 from planner.questions.compare import compare
 from planner.report.pages import comparison_page
-from planner.specs.reading.escape import yaml_text
 from planner.web.answers.line import Line, line_of
 from planner.web.answers.plan import Tell
 from planner.web.question import Answered, Counting, Question

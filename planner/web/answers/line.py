@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from planner.hardware.reading.escape import yaml_text
 from planner.hardware.reading.files import SHIPPED
 from planner.job.loading import Job, as_read
 from planner.job.one_line import ORIGIN, job_of
 from planner.models import preset_names
 from planner.specs.job import JobSpec
-from planner.specs.reading.escape import yaml_text
 from planner.specs.reading.layout_line import read_layout
 from planner.specs.reading.read import assigned, portable
 from planner.web.fields import ANY, limited

@@ -12,8 +12,8 @@ from memory_by_hand import blocks_at, idle_of, peak_of, peaks_of
 from ortools.sat.python import cp_model as cp
 from strategies import inner_problems, shapes, small_problem
 
-from planner.pipeline.in_flight import least_in_flight, peak_columns
-from planner.pipeline.memory_rows import (
+from planner.cost.pipeline.in_flight import least_in_flight, peak_columns
+from planner.cost.pipeline.memory_rows import (
     MemoryRow,
     fits,
     idle_rows,
@@ -22,7 +22,7 @@ from planner.pipeline.memory_rows import (
     rank_blocks,
     which_fit,
 )
-from planner.pipeline.splits import Counts, stages_by_rank
+from planner.cost.pipeline.splits import Counts, stages_by_rank
 from planner.schedules import SPLIT, V_SHAPED
 from planner.search.bounds.memory_bounds import most_layers
 from planner.search.solver.constraints import Constraints
@@ -31,15 +31,15 @@ from planner.specs.table import StageCosts
 
 ROOT = Path(__file__).resolve().parents[3]
 READERS = {
-    "planner/pipeline/in_flight.py": {"Peak", "peaks"},
-    "planner/pipeline/memory_rows.py": {"peak_columns"},
+    "planner/cost/pipeline/in_flight.py": {"Peak", "peaks"},
+    "planner/cost/pipeline/memory_rows.py": {"peak_columns"},
     "planner/search/bounds/columns.py": {"least_in_flight"},
 }
 """Modules that read how many micro-batches are in flight, and what they read.
 
 The first tier of bounds has closed forms of many schedules, none of them unrolled.
 """
-SOURCES = ("planner.schedules.inflight", "planner.pipeline.in_flight")
+SOURCES = ("planner.schedules.inflight", "planner.cost.pipeline.in_flight")
 FACADE = "planner/schedules/__init__.py"
 
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from strategies import inner_problems, small_job
 
 from planner.cost.meshes import Ints
+from planner.cost.pipeline.memory_rows import rank_blocks
+from planner.cost.pipeline.splits import step_ns
 from planner.cost.pricing import Pricing
 from planner.cost.reach import Mask
 from planner.cost.table.table import CostTable, fill_table
-from planner.pipeline.memory_rows import rank_blocks
-from planner.pipeline.splits import step_ns
 from planner.search.space.space import enumerate_space
 from planner.specs.search import SearchSpec
 from planner.specs.table import StageCosts

@@ -17,6 +17,7 @@ from planner.cost.memory.buffers import (
 from planner.cost.memory.cached_bytes import cached_bytes
 from planner.cost.memory.communicators import communication_bytes
 from planner.cost.meshes import ORDERS
+from planner.cost.pipeline.memory_rows import passing_rows, rank_blocks
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.frameworks import FRAMEWORKS
@@ -26,7 +27,6 @@ from planner.hardware.fleets import ClusterSpec
 from planner.hardware.graph.topology import ClusterTopology
 from planner.hardware.reading.files import SHIPPED
 from planner.models import Architecture, from_config
-from planner.pipeline.memory_rows import passing_rows, rank_blocks
 from planner.search.best_first import search
 from planner.search.incumbents import Found
 from planner.search.outcome import SearchOutcome

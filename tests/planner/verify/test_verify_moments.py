@@ -19,9 +19,9 @@ from planner.cost.memory.memory_moments import (
     moments_of,
 )
 from planner.cost.meshes import Meshes
+from planner.cost.pipeline.memory_rows import idle_moment_rows, rank_blocks
+from planner.cost.pipeline.splits import Counts
 from planner.cost.table.table import fill_table
-from planner.pipeline.memory_rows import idle_moment_rows, rank_blocks
-from planner.pipeline.splits import Counts
 from planner.specs.layouts.layout import Layout, RecomputeRange, Stage
 from planner.specs.table import StageCosts
 from planner.verify.memory import peak_blocks

@@ -11,14 +11,14 @@ import pytest
 
 from planner.cost.meshes import Meshes
 from planner.cost.parameters import states
+from planner.cost.pipeline import memory_rows
+from planner.cost.pipeline import splits as pipeline
 from planner.cost.table import table, units
 from planner.cost.time import transfers
 from planner.cost.time.columns import Parts
 from planner.cost.time.ends import End
 from planner.cost.time.layers import layer_time
 from planner.hardware.graph.topology import ClusterTopology
-from planner.pipeline import memory_rows
-from planner.pipeline import splits as pipeline
 from planner.schedules import pipeline_graph
 from planner.search.solver.constraints import Constraints
 from planner.search.space.space import Enumerator
@@ -261,7 +261,7 @@ def users_of(place: Any, attribute: str) -> list[ModuleType]:
     """Rooms of table and search that hold the same name: all are broken alike."""
     true = getattr(place, attribute)
     tables = ("planner.cost.table", "planner.cost.time.transfers")
-    ours = ("planner.search", "planner.pipeline.duration_lines", *tables)
+    ours = ("planner.search", "planner.cost.pipeline.duration_lines", *tables)
     rooms = [m for name, m in sys.modules.items() if name.startswith(ours)]
     return [room for room in rooms if vars(room).get(attribute) is true]
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from planner.cost.meshes import Meshes
+from planner.cost.pipeline.splits import edge_gather, edge_scatter
 from planner.cost.table.table import fill_table
-from planner.pipeline.splits import edge_gather, edge_scatter
 from planner.specs.layouts.layout import Layout, Stage
 from planner.specs.table import EndCosts, LayerCosts
 from planner.verify.price import Price, nanoseconds

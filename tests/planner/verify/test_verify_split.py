@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from planner.cost.pipeline import memory_rows
 from planner.cost.table import table, units
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import with_stack
-from planner.pipeline import memory_rows
 
 (TORCHTITAN,) = (room for room in FRAMEWORKS if room.name == "torchtitan")
 EAGER = with_stack(TORCHTITAN, "torchtitan-eager")

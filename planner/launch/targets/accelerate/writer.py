@@ -11,6 +11,7 @@ from planner.frameworks.accelerate.launch.known import (
     TRL,
     VERSION,
 )
+from planner.hardware.reading.escape import yaml_text
 from planner.launch.brief import (
     BY_TORCHRUN,
     Brief,
@@ -32,7 +33,6 @@ from planner.launch.targets.accelerate.plan import (
 from planner.launch.targets.accelerate.run import run
 from planner.launch.text.rates import RATE, learning_rate
 from planner.launch.text.render import render
-from planner.specs.reading.escape import yaml_text
 
 SCRIPT, PLACES = "train.py", "accelerate.yaml"
 TRAINING, RUN, MODEL = "training.yaml", "run.yaml", "config.json"

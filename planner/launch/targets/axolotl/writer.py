@@ -9,6 +9,7 @@ from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.stack import BF16_STACK
 from planner.frameworks.accelerate.variants import rates, written
 from planner.frameworks.adapted import targets
+from planner.hardware.reading.escape import yaml_text
 from planner.launch.brief import (
     BY_TORCHRUN,
     Brief,
@@ -31,7 +32,6 @@ from planner.launch.targets.accelerate.plan import (
 )
 from planner.launch.targets.accelerate.writer import environment
 from planner.launch.text.rates import RATE, learning_rate
-from planner.specs.reading.escape import yaml_text
 
 TRAIN, MODEL, TEXTS = "train.yaml", "config.json", "texts.jsonl"
 HEAD = "Keys of `axolotl train`; --NAME VALUE behind the file changes one."

@@ -15,6 +15,7 @@ from planner.frameworks.accelerate.llamafactory.known import (
 from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.variants import rates, written
 from planner.frameworks.adapted import targets
+from planner.hardware.reading.escape import yaml_text
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
 from planner.launch.targets.accelerate.arguments import arguments as of_trainer
 from planner.launch.targets.accelerate.placement import DS_FILE, zero
@@ -29,7 +30,6 @@ from planner.launch.targets.accelerate.writer import environment
 from planner.launch.targets.llamafactory import projected
 from planner.launch.text.rates import RATE, learning_rate
 from planner.specs.frameworks.lacks import states_rows
-from planner.specs.reading.escape import yaml_text
 
 TRAIN, MODEL = "train.yaml", "config.json"
 HEAD = "Arguments of `llamafactory-cli train`; name=value behind the file changes one."

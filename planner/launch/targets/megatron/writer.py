@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from planner.frameworks.megatron.launch.known import VERSION
+from planner.hardware.reading.escape import shell_words, yaml_text
 from planner.launch.brief import BY_TORCHRUN, Brief, LaunchFile, Program, Variable
 from planner.launch.sizes import rounded
 from planner.launch.targets.megatron.arguments import Group, arguments, words
 from planner.launch.targets.megatron.model import rows_of
 from planner.launch.targets.megatron.rotation import base_of
 from planner.launch.text.rates import RATE, learning_rate
-from planner.specs.reading.escape import shell_words, yaml_text
 
 TO_HOPPER = {"volta", "turing", "ampere", "ada", "hopper"}
 """Architectures on which Megatron asks for one hardware queue. [text]"""

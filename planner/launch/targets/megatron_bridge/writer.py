@@ -6,6 +6,7 @@ from typing import Any
 
 from planner.frameworks.megatron.bridge.known import VERSION
 from planner.frameworks.megatron.bridge.lacks import MODULES, architecture_of
+from planner.hardware.reading.escape import yaml_text
 from planner.launch.brief import BY_TORCHRUN, Brief, LaunchFile, Program, Variable
 from planner.launch.targets.megatron.arguments import fp8_recipe, run_arguments
 from planner.launch.targets.megatron.model import dispatcher
@@ -13,7 +14,6 @@ from planner.launch.targets.megatron.writer import core_environment
 from planner.launch.targets.megatron_bridge.paths import paths
 from planner.launch.text.rates import RATE, learning_rate
 from planner.launch.text.render import render
-from planner.specs.reading.escape import yaml_text
 
 TRAIN, OVERRIDES, CONFIG = "train.py", "overrides.yaml", "model/config.json"
 PRECISIONS = {

@@ -19,10 +19,10 @@ from planner.frameworks.accelerate.torchtune.lacks import (
     VERSION,
 )
 from planner.frameworks.adapted import targets
+from planner.hardware.reading.escape import yaml_text
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
 from planner.launch.targets.accelerate.plan import recompute
 from planner.launch.text.rates import RATE, learning_rate
-from planner.specs.reading.escape import yaml_text
 
 TRAIN, MODEL = "train.yaml", "config.json"
 HEAD = "Settings of `tune run {}`; name=value after it changes one."

@@ -14,6 +14,7 @@ from planner.frameworks.accelerate.launch.known import (
 from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.variants import written
 from planner.frameworks.adapted import targets
+from planner.hardware.reading.escape import yaml_text
 from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
 from planner.launch.targets.accelerate.arguments import arguments as of_trainer
 from planner.launch.targets.accelerate.placement import DS_FILE, placement, zero
@@ -28,7 +29,6 @@ from planner.launch.targets.accelerate.run import weights
 from planner.launch.targets.accelerate.writer import HEADS, PLACES, environment
 from planner.launch.text.rates import RATE, learning_rate
 from planner.models.layers.blocks import Moe
-from planner.specs.reading.escape import yaml_text
 
 TRAIN, MODEL = "train.yaml", "config.json"
 HEAD = "Arguments of `trl {} --config`; --NAME VALUE behind the file changes one."

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import inner_problems
 
-from planner.pipeline.linear import Lines, path_lines
-from planner.pipeline.memory_rows import fits
-from planner.pipeline.splits import stages_by_rank, step_ns
+from planner.cost.pipeline.linear import Lines, path_lines
+from planner.cost.pipeline.memory_rows import fits
+from planner.cost.pipeline.splits import stages_by_rank, step_ns
 from planner.search.bounds import rank_load_bounds as loaded
 from planner.search.bounds.bounds import relax
 from planner.search.bounds.boxes import (

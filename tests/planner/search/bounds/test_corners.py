@@ -13,9 +13,9 @@ from strategies import inner_problems, small_problem
 from test_group_bounds import group_of, others_of
 
 from planner.cost.meshes import Ints
-from planner.pipeline.corners import Corners, corner_durations, kinds_within
-from planner.pipeline.duration_lines import DurationLines
-from planner.pipeline.splits import durations, stage_vectors
+from planner.cost.pipeline.corners import Corners, corner_durations, kinds_within
+from planner.cost.pipeline.duration_lines import DurationLines
+from planner.cost.pipeline.splits import durations, stage_vectors
 from planner.search.bounds.boxes import Box, stages_decide
 from planner.search.bounds.paths import ShapePaths
 from planner.search.corners import tree

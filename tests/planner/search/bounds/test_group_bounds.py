@@ -11,7 +11,7 @@ from one_row import one_row_table
 from strategies import inner_problems, small_problem
 from test_by_cases import other_costs
 
-from planner.pipeline.linear import LayerTimes, StepTimes, lines_at, path_lines
+from planner.cost.pipeline.linear import LayerTimes, StepTimes, lines_at, path_lines
 from planner.search.bounds.bounds import relax
 from planner.search.bounds.group_bounds import Group, longest, taken, times_of
 from planner.search.bounds.least import least_values

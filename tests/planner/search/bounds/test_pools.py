@@ -19,6 +19,8 @@ from solved import solve_mesh
 from strategies import small_job
 from tiers import some
 
+from planner.cost.pipeline.memory_rows import fits, rank_blocks
+from planner.cost.pipeline.splits import step_ns
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.workload import Pool
@@ -29,8 +31,6 @@ from planner.hardware.catalog import resolve_cluster
 from planner.hardware.fleets import ClusterSpec
 from planner.hardware.graph.topology import ClusterTopology
 from planner.hardware.reading.files import SHIPPED
-from planner.pipeline.memory_rows import fits, rank_blocks
-from planner.pipeline.splits import step_ns
 from planner.planning.layouts import found_layout
 from planner.planning.optimize import optimize
 from planner.search.best_first import search_all

@@ -7,8 +7,8 @@ from every_split import splits
 from hypothesis import given
 from strategies import inner_problems, small_problem
 
-from planner.pipeline.memory_rows import passing_rows
-from planner.pipeline.splits import stages_of
+from planner.cost.pipeline.memory_rows import passing_rows
+from planner.cost.pipeline.splits import stages_of
 from planner.search.bounds.memory_bounds import most_layers
 from planner.search.bounds.memory_rows import memory_lines
 from planner.specs.table import StageCosts

@@ -9,9 +9,9 @@ from one_row import one_row_table
 from solved import solve_mesh
 from strategies import priced_space
 
+from planner.cost.pipeline.memory_rows import fits
+from planner.cost.pipeline.splits import stages_by_rank, step_ns
 from planner.cost.pricing import Pricing
-from planner.pipeline.memory_rows import fits
-from planner.pipeline.splits import stages_by_rank, step_ns
 from planner.search.best_first import search
 from planner.search.bounds.bounds import relax, space_bounds
 from planner.search.bounds.boxes import Box, stages_decide

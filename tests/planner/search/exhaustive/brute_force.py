@@ -25,12 +25,12 @@ from planner.cost.parameters.rank_parameters import (
     layer_owned,
 )
 from planner.cost.parameters.states import late_gradients, state_bytes
+from planner.cost.pipeline.memory_rows import fits, rank_blocks
+from planner.cost.pipeline.splits import Counts, stages_of, step_ns
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.table.table import CostTable
 from planner.estimate.host_bound import host_bound, leaves_the_gpus
-from planner.pipeline.memory_rows import fits, rank_blocks
-from planner.pipeline.splits import Counts, stages_of, step_ns
 from planner.schedules import SPLIT
 from planner.search.space.schedules import SEARCHED
 from planner.specs.table import BLOCK, StageCosts

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from strategies import small_problem
 
-from planner.pipeline.memory_rows import rank_blocks
-from planner.pipeline.splits import step_ns
+from planner.cost.pipeline.memory_rows import rank_blocks
+from planner.cost.pipeline.splits import step_ns
 from planner.specs.table import EndCosts, IdleMoment, LayerCosts, StageCosts
 
 

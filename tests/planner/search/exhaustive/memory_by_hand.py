@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from planner.pipeline.in_flight import peak_vectors
-from planner.pipeline.splits import Counts, stages_of
+from planner.cost.pipeline.in_flight import peak_vectors
+from planner.cost.pipeline.splits import Counts, stages_of
 from planner.schedules.inflight import Peak
 from planner.specs.table import EndCosts, IdleMoment, LayerCosts, StageCosts
 

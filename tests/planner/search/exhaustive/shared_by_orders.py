@@ -9,15 +9,15 @@ from every_split import cheapest_split, splits
 from strategies import small_job
 from whole_jobs import with_room
 
+from planner.cost.pipeline.linear import lines_at, path_lines
+from planner.cost.pipeline.memory_rows import fits, memory_rows
+from planner.cost.pipeline.splits import by_rank
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.hardware.catalog import resolve_cluster
 from planner.hardware.fleets import ClusterSpec
 from planner.hardware.graph.topology import ClusterTopology
 from planner.hardware.reading.files import SHIPPED
-from planner.pipeline.linear import lines_at, path_lines
-from planner.pipeline.memory_rows import fits, memory_rows
-from planner.pipeline.splits import by_rank
 from planner.search import waiting
 from planner.search.bounds import memory_bounds
 from planner.search.bounds.bounds import relax

@@ -13,8 +13,8 @@ from hypothesis import given
 from one_row import one_row_table
 from strategies import inner_problems, small_job, small_problem
 
+from planner.cost.pipeline.splits import step_ns
 from planner.cost.table.table import fill_table
-from planner.pipeline.splits import step_ns
 from planner.search.bounds.columns import columns_of
 from planner.search.bounds.paths import in_class
 from planner.search.space.space import enumerate_space

@@ -10,7 +10,7 @@ from hypothesis import assume, given, seed, settings
 from solved import solve_mesh
 from strategies import inner_problems, small_problem
 
-from planner.pipeline.splits import step_ns
+from planner.cost.pipeline.splits import step_ns
 from planner.search.bounds.bounds import relax
 from planner.search.bounds.memory_bounds import most_layers
 from planner.search.solver.dual import LayerProgram, tighten

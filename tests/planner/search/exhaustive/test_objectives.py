@@ -16,6 +16,8 @@ from tiers import some
 from whole_jobs import whole_jobs
 
 from planner.cost.meshes import Meshes
+from planner.cost.pipeline.memory_rows import fits, rank_blocks
+from planner.cost.pipeline.splits import Counts, step_ns
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.table.table import CostTable
@@ -23,8 +25,6 @@ from planner.errors import BadInputError
 from planner.estimate.breakdown import own_factor, work_by_rank
 from planner.frameworks import FRAMEWORKS
 from planner.job.variants import variants
-from planner.pipeline.memory_rows import fits, rank_blocks
-from planner.pipeline.splits import Counts, step_ns
 from planner.search.aims.least_peak import least_peak
 from planner.search.best_first import search_all
 from planner.search.stop import Stop

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from strategies import small_job, with_profile
 
 from planner.cost.memory.buffers import budget_bytes
+from planner.cost.pipeline.memory_rows import rank_blocks
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import CostTable
 from planner.job.variants import variants
-from planner.pipeline.memory_rows import rank_blocks
 from planner.search.bounds.paths import even_counts
 from planner.search.space.switches import with_and_without
 from planner.specs.answer.uncertainty import Band

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hand_worked import WORKED
 
-from planner.pipeline import in_flight, memory_rows
-from planner.pipeline import splits as pipeline
-from planner.pipeline.memory_rows import ACCUMULATED, SAVED, STATIC, MemoryRows
+from planner.cost.pipeline import in_flight, memory_rows
+from planner.cost.pipeline import splits as pipeline
+from planner.cost.pipeline.memory_rows import ACCUMULATED, SAVED, STATIC, MemoryRows
 from planner.schedules import graph, inflight, order
 
 Break = Callable[[Any], Any]

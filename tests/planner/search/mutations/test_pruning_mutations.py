@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from cases import is_caught
 
+from planner.cost.pipeline.linear import Linear
+from planner.cost.pipeline.memory_rows import MemoryRows
 from planner.cost.reach import Reach
-from planner.pipeline.linear import Linear
-from planner.pipeline.memory_rows import MemoryRows
 from planner.schedules.simulator import Path
 from planner.search import first_tier, variant
 from planner.search.best_first import VariantSearch

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from cases import is_caught
 
-from planner.pipeline import corners, linear
-from planner.pipeline.linear import Linear, Lines
-from planner.pipeline.memory_rows import MemoryRows
+from planner.cost.pipeline import corners, linear
+from planner.cost.pipeline.linear import Linear, Lines
+from planner.cost.pipeline.memory_rows import MemoryRows
 from planner.search import variant, waiting
 from planner.search.best_first import VariantSearch
 from planner.search.bounds import bounds, boxes, deal_bounds, group_bounds, least

@@ -23,15 +23,15 @@ from strategies import framework as room
 from test_search_mutations import Mutation, Patch
 from tiny_models import models
 
+from planner.cost.pipeline import linear
+from planner.cost.pipeline import splits as pipeline
+from planner.cost.pipeline.memory_rows import PENDING, rank_blocks
+from planner.cost.pipeline.splits import step_ns
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import fill_table
 from planner.explanation.binding import bindings
 from planner.frameworks.stacks import with_stack
 from planner.models import Architecture
-from planner.pipeline import linear
-from planner.pipeline import splits as pipeline
-from planner.pipeline.memory_rows import PENDING, rank_blocks
-from planner.pipeline.splits import step_ns
 from planner.prediction.predict import predict
 from planner.schedules import SPLIT, V_SHAPED, operations, uniform_makespan
 from planner.search.bounds import memory_bounds as memory

@@ -8,8 +8,8 @@ import pytest
 from ortools.sat.python import cp_model as cp
 from strategies import small_problem
 
-from planner.pipeline.linear import Linear
-from planner.pipeline.memory_rows import idle_rows
+from planner.cost.pipeline.linear import Linear
+from planner.cost.pipeline.memory_rows import idle_rows
 from planner.search.solver.constraints import Constraints
 from planner.search.solver.variables import Variables
 from planner.specs.table import EndCosts, IdleMoment, LayerCosts, StageCosts

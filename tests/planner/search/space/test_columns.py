@@ -14,9 +14,9 @@ from strategies import framework, inner_problems, jobs, small_problem
 from tiny_models import FAMILIES
 
 from planner.cost.meshes import _keys
+from planner.cost.pipeline.linear import path_linear, path_lines
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import fill_table
-from planner.pipeline.linear import path_linear, path_lines
 from planner.schedules.simulator import Path
 from planner.search.bounds import bounds
 from planner.search.bounds.bounds import Relaxation, relax

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from strategies import framework, inner_problems, jobs, small_job
 from tiny_models import FAMILIES
 
+from planner.cost.pipeline.in_flight import peak_vectors
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import fill_table
 from planner.models import preset
-from planner.pipeline.in_flight import peak_vectors
 from planner.search.space import menus
 from planner.search.space.menus import BEATEN, beaten, convex_part, offered, searched
 from planner.search.space.space import enumerate_space

@@ -9,11 +9,11 @@ from every_split import best_of_space
 from strategies import framework, small_job
 from tiny_models import TINY_MIXTRAL
 
+from planner.cost.pipeline.memory_rows import rank_blocks
+from planner.cost.pipeline.splits import step_ns
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import fill_table
 from planner.job.variants import variants
-from planner.pipeline.memory_rows import rank_blocks
-from planner.pipeline.splits import step_ns
 from planner.search.bounds.paths import even_counts
 from planner.search.space import formats
 from planner.search.space.formats import BY_NARROWER

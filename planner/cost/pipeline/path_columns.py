@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.pipeline.splits import Counts
+from planner.cost.pipeline.splits import Counts
 from planner.schedules.simulator import Path
 
 GRAIN = 1 << 14

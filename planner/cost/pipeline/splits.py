@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from planner.pipeline.pool_costs import pick_stages
+from planner.cost.pipeline.pool_costs import pick_stages
 from planner.schedules.builder import Graph
 from planner.schedules.graph import pipeline_graph
 from planner.schedules.order import SPLIT

@@ -6,10 +6,10 @@ from every_split import splits
 from hypothesis import given
 from strategies import inner_problems
 
+from planner.cost.pipeline.duration_lines import DurationLines
+from planner.cost.pipeline.splits import durations, stage_vectors
 from planner.cost.table.units import blocks, nanoseconds
 from planner.errors import BadInputError
-from planner.pipeline.duration_lines import DurationLines
-from planner.pipeline.splits import durations, stage_vectors
 from planner.specs.table import StageCosts
 
 

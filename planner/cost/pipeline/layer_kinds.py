@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from planner.pipeline.splits import Counts
+from planner.cost.pipeline.splits import Counts
 
 
 def kinds_per_stage(

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.pipeline.pool_costs import pool_of_stage
-from planner.pipeline.splits import (
+from planner.cost.pipeline.pool_costs import pool_of_stage
+from planner.cost.pipeline.splits import (
     Counts,
     edge_times,
     rank_by_stage,

@@ -14,8 +14,7 @@ from markdown_it import MarkdownIt
 
 from planner.document.page import script_json
 from planner.hardware.reading.characters import is_strange, strange_in
-from planner.launch.text.render import _environment
-from planner.specs.reading.escape import (
+from planner.hardware.reading.escape import (
     comment,
     markdown,
     shell_default,
@@ -23,6 +22,7 @@ from planner.specs.reading.escape import (
     shown,
     yaml_text,
 )
+from planner.launch.text.render import _environment
 
 MARKS = "abc \n\r\t\x00\x0b\x1b\x85\u2028\u2029\u202e\"'`$(){}[]<>|&;\\#!*-~%é漢"
 PAYLOADS = (

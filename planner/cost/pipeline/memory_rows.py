@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.cost.meshes import Ints
+from planner.cost.pipeline.in_flight import peak_columns
+from planner.cost.pipeline.linear import Linear
+from planner.cost.pipeline.splits import Counts, stages_by_rank
 from planner.cost.reach import Mask
-from planner.pipeline.in_flight import peak_columns
-from planner.pipeline.linear import Linear
-from planner.pipeline.splits import Counts, stages_by_rank
 from planner.specs.table import EndCosts, IdleMoment, LayerCosts, StageCosts
 
 STATIC, ACCUMULATED, SAVED, PENDING = range(4)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.pipeline.splits import (
+from planner.cost.pipeline.splits import (
     Counts,
     durations,
     stage_vectors,

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.pipeline.duration_lines import DurationLines
-from planner.pipeline.linear import Passes, StepTimes
-from planner.pipeline.splits import Counts, splits_backward, stages_by_rank
+from planner.cost.pipeline.duration_lines import DurationLines
+from planner.cost.pipeline.linear import Passes, StepTimes
+from planner.cost.pipeline.splits import Counts, splits_backward, stages_by_rank
 from planner.specs.table import StageCosts
 
 
