@@ -1,6 +1,6 @@
 """Writes launch folders from plans, and reads launch files back into specs."""
 
-from planner.launch.emit import emit, emit_own, targets
+from planner.launch.emit import emit, emit_own, target_names
 from planner.launch.folder import check_folder, write_folder
 from planner.launch.gaps import require_written
 from planner.launch.read_plan import PlanFile, partial_of, plan_file, read_plan
@@ -14,6 +14,6 @@ __all__ = [
     "plan_file",
     "read_plan",
     "require_written",
-    "targets",
+    "target_names",
     "write_folder",
 ]

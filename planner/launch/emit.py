@@ -20,7 +20,7 @@ from planner.specs.answer.result import Plan
 LAUNCH, CHECK, PLAN, README = "launch.sh", "check.sh", "plan.json", "README.md"
 
 
-def targets() -> tuple[str, ...]:
+def target_names() -> tuple[str, ...]:
     """Names that a plan can be emitted for: frameworks, then launchers."""
     return (*(t.name for t in TARGETS), *(one.name for one in LAUNCHERS))
 
@@ -100,10 +100,10 @@ def chosen(found: PlanFile, name: str) -> tuple[Target, Launcher | None]:
     if name in launchers:
         return _own(found), launchers[name]
     raise BadInputError(
-        f"no such target; {did_you_mean(name, targets())}",
+        f"no such target; {did_you_mean(name, target_names())}",
         field="--target",
         value=name,
-        allowed=", ".join(targets()),
+        allowed=", ".join(target_names()),
     )
 
 

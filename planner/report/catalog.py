@@ -17,7 +17,7 @@ from planner.hardware.fleets import ClusterSpec
 from planner.hardware.reading.files import SHIPPED, Catalog
 from planner.hardware.reading.units import Quantity
 from planner.hardware.specs import Sourced
-from planner.launch import targets
+from planner.launch import target_names
 from planner.launch.launchers import LAUNCHERS
 from planner.launch.registry import TARGETS
 from planner.launch.target import Launcher, Target
@@ -101,7 +101,7 @@ def kind_names(kind: str, catalog: Catalog) -> tuple[str, ...]:
         return preset_names()
     if kind == "frameworks":
         return tuple(framework.name for framework in FRAMEWORKS)
-    return targets() if kind == "targets" else catalog.names(kind)
+    return target_names() if kind == "targets" else catalog.names(kind)
 
 
 def entry(kind: str, name: str, catalog: Catalog) -> Entry:

@@ -80,11 +80,11 @@ def test_an_argument_in_no_list_is_not_understood(
         return kept(of) - {name} if of == program else kept(of)
 
     for module in (
-        "launch.trainer",
+        "accelerate.trainer",
         "trl.reader",
         "llamafactory.reader",
         "axolotl.told",
     ):
-        where = f"planner.frameworks.accelerate.{module}.harmless"
+        where = f"planner.launch.targets.{module}.harmless"
         monkeypatch.setattr(where, shorter)
     assert name in told_of()
