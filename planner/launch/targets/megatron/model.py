@@ -1,5 +1,7 @@
 """A model in Megatron's arguments."""
 
+from collections.abc import Mapping
+
 from planner.frameworks.megatron.families import (
     Options,
     activation_of,
@@ -114,8 +116,9 @@ def _positions(brief: Brief) -> int:
 
 def rows_of(brief: Brief) -> int:
     """Multiple that each tensor rank's rows of the embedding are padded to. [1]."""
-    stack = brief.stack if brief.framework == "megatron" else {}
-    return int(str(stack.get(PRICED, RECIPE.vocab_multiple)))
+    given = brief.spec.stack.get("recipe") if brief.framework == "megatron" else None
+    recipe = given if isinstance(given, Mapping) else {}
+    return int(recipe.get(PRICED, RECIPE.vocab_multiple))
 
 
 def _padding(brief: Brief) -> list[Argument]:

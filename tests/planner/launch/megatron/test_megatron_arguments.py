@@ -50,6 +50,14 @@ def test_many_plans_are_accepted_to_the_last_word(version: str) -> None:
     assert checked > 60
 
 
+def test_another_padding_of_the_vocabulary_is_written() -> None:
+    its = brief()
+    stack = {**its.spec.stack, "recipe": {"vocab_multiple": 1024}}
+    padded = replace(its, spec=its.spec.model_copy(update={"stack": stack}))
+    assert given(words_of(padded))["make_vocab_size_divisible_by"] == 1024
+    assert "make_vocab_size_divisible_by" not in given(words_of(its))
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_compiled_loss_is_written_where_a_job_names_it(version: str) -> None:
     its = brief()
