@@ -33,6 +33,35 @@ OTHERS = {
 }
 
 
+PICTURES = (
+    "base_model: Qwen/Qwen2-VL-7B-Instruct\nsequence_len: 2048\n",
+    "model_name_or_path: llava-hf/llava-1.5-7b-hf\nstage: sft\n",
+    "model_name_or_path: meta-llama/Llama-3.2-11B-Vision-Instruct\n",
+    "accelerate launch sft.py --model_name_or_path=/data/InternVL2-8B --bf16\n",
+    "MODEL=Qwen/Qwen2.5-VL-7B\ntrl sft --model_name_or_path $MODEL --bf16\n",
+    "accelerate launch examples/scripts/sft_vlm.py --bf16 --dataset_name x\n",
+    "model = AutoModelForImageTextToText.from_pretrained(name)\n",
+)
+TEXTS = (
+    "base_model: Qwen/Qwen2-7B\ndatasets: [{path: liuhaotian/LLaVA-Instruct}]\n",
+    "trl sft --model_name_or_path /data/vl-team/llama --bf16\n",
+    "base_model: google/gemma-3-12b-it\n",
+    "model_name: provision-7b\n",
+)
+
+
+@pytest.mark.parametrize("text", PICTURES)
+def test_a_model_of_pictures_is_refused_for_every_trainer(text: str) -> None:
+    file = "a.sh" if "--" in text else "a.yaml"
+    with pytest.raises(BadInputError, match="of a vision-language model"):
+        read_texts({file: text}, None, file)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_model_of_texts_is_none_of_pictures(text: str) -> None:
+    refuse_others({"a": text})
+
+
 @pytest.mark.parametrize("title", OTHERS)
 def test_a_tool_is_named(title: str) -> None:
     with pytest.raises(BadInputError, match="this is a file of") as refused:
