@@ -61,6 +61,8 @@ PROGRAM = re.compile(r"(.*/)?trl|(.*/)?trl/scripts/\w+\.py|trl\.scripts\.\w+")
 """TRL's own program, and its scripts. [text]"""
 SCRIPT = re.compile(r".*\.py")
 """Scripts that are TRL's where their options are of TRL's ModelConfig alone. [text]"""
+OWN = re.compile(r"(.*/)?(sft|dpo)\.py")
+"""TRL's scripts wherever they lie, which have an option of `MARKS`. [text]"""
 OF_WEIGHTS = frozenset({"lora_r", "lora_target_modules", "use_peft"})
 """Options of ModelConfig that mark a script as TRL's. [text]"""
 ALONE = ("trl", "sft")
@@ -154,11 +156,11 @@ def _given(given: Mapping[str, Any], file: str) -> dict[str, Any]:
 def _command(files: Mapping[str, str]) -> Started:
     """The command of TRL's that starts the run, if one does."""
     own = started(files, PROGRAM, READ | OF_TRAINER)
-    script = own if own.found else started(files, SCRIPT, ())
-    marked = OF_WEIGHTS & script.given.keys() and not OTHERS & script.given.keys()
-    return (
-        started(files, SCRIPT, READ | OF_TRAINER) if marked and not own.found else own
-    )
+    for program, marks in ((SCRIPT, OF_WEIGHTS), (OWN, MARKS)):
+        given = started(files, program, ()).given.keys()
+        if not own.found and marks & given and not OTHERS & given:
+            return started(files, program, READ | OF_TRAINER)
+    return own
 
 
 def _own(files: Mapping[str, str], command: Started) -> str | None:

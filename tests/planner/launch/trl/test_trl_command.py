@@ -32,6 +32,15 @@ def test_defaults_are_those_of_trl(start: str) -> None:
     assert found.layout["micro_batch"] == 2
 
 
+@pytest.mark.parametrize("script", ["sft.py", "examples/scripts/sft.py", "dpo.py"])
+def test_scripts_of_trl_need_no_adapters(script: str) -> None:
+    """TRL's defaults hold without options of PEFT, too: rows of 1,024 tokens."""
+    found = read(f"accelerate launch {script} {WORDS} --per_device_train_batch_size 2")
+    assert (found.target, found.unknown) == ("trl", ())
+    assert found.training["seq_len"] == 1024
+    assert ("reference" in found.training) == (script == "dpo.py")
+
+
 def test_several_targets_are_several() -> None:
     found = read(f"trl sft {LORA} --lora_target_modules q_proj k_proj v_proj")
     assert found.training["lora"]["targets"] == ["q_proj", "k_proj", "v_proj"]
