@@ -182,3 +182,30 @@ def test_a_file_of_fsdp_config_is_followed() -> None:
     wrapped = files | {"f.json": '{"auto_wrap_policy": "NO_WRAP"}'}
     (told,) = read_texts(wrapped, "accelerate", "the files").unknown
     assert told.name == "fsdp_config.fsdp_auto_wrap_policy"
+
+
+AXOLOTL: Its = {"base_model": "x", "sequence_len": 2048, "micro_batch_size": 2}
+EVALUATED = "per_device_eval_batch_size"
+
+
+@pytest.mark.parametrize(
+    ("target", "its", "name"),
+    [
+        ("accelerate", TRAINER | {"eval_strategy": "steps", EVALUATED: 4}, EVALUATED),
+        ("accelerate", TRAINER | {"eval_strategy": "steps", EVALUATED: 2}, ""),
+        ("accelerate", TRAINER | {"eval_strategy": "no", EVALUATED: 4}, ""),
+        ("accelerate", TRAINER | {EVALUATED: 4}, ""),
+        ("accelerate", TRAINER | {"do_eval": True, EVALUATED: 4}, EVALUATED),
+        ("llamafactory", FACTORY | {"eval_strategy": "epoch", EVALUATED: 8}, EVALUATED),
+        ("axolotl", AXOLOTL | {"val_set_size": 0.1, "eval_batch_size": 4}, "eval_b"),
+        ("axolotl", AXOLOTL | {"val_set_size": 0.1, "eval_batch_size": 2}, ""),
+        ("axolotl", AXOLOTL | {"val_set_size": 0.0, "eval_batch_size": 4}, ""),
+    ],
+)
+def test_larger_batches_of_evaluation_are_told(
+    target: str, its: Its, name: str
+) -> None:
+    """Their logits are in fp32 and whole, whatever training holds."""
+    found = [each.name for each in read(target, its).unknown]
+    assert any(each.startswith(name) for each in found if name) == bool(name)
+    assert name or not any("eval" in each for each in found)

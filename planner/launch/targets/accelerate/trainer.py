@@ -29,6 +29,15 @@ from planner.launch.shell.settings import scalar
 from planner.launch.shell.values import fill_words, refuse_unset, unset
 from planner.launch.unknown import CHANGES, Unknown, absent, unjudged
 
+BATCH = "_batch_size"
+EVALUATES = frozenset(
+    {"do_eval", "eval_strategy", "evaluation_strategy", "eval_on_start"}
+    | {"evals_per_epoch", "test_datasets", "val_set_size"}
+)
+"""Arguments of Trainer and axolotl that start evaluations. [text]"""
+OFF = ("no", "false", "none", "0", "0.0", "")
+"""Values that start none. [text]"""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -114,6 +123,7 @@ def told(given: Mapping[str, Any], options: Options) -> Iterator[Unknown]:
         if given[name] not in (None, False, 0, "no", "", "random"):
             yield Unknown(name, given[name], CHANGES)
     yield from _of_accelerator(given.get("accelerator_config"))
+    yield from evaluated(given)
     if given.get("ddp_backend") not in (None, "nccl"):
         yield Unknown("ddp_backend", given["ddp_backend"], CHANGES)
     losses = given.get("loss_type") or "nll"
@@ -126,6 +136,30 @@ def told(given: Mapping[str, Any], options: Options) -> Iterator[Unknown]:
     judged = READ | UNPRICED | harmless("trainer")
     yield from unjudged(given, trainer_arguments(), judged)
     yield from _of_scripts(options)
+
+
+def evaluated(
+    given: Mapping[str, Any],
+    batch: str = f"per_device_eval{BATCH}",
+    trained: str = f"per_device_train{BATCH}",
+) -> Iterator[Unknown]:
+    """A batch of evaluation, above that of training, whose logits are not priced.
+
+    Logits of evaluation are whole, in fp32, whatever loss training has.
+
+    Args:
+        given: Arguments of the trainer. [-]
+        batch: Name of the sequences of a forward of evaluation. [text]
+        trained: Name of the sequences of a forward of training. [text]
+
+    References:
+        transformers 5.23.0 trainer.py, evaluation_loop and prediction_step.
+    """
+    many, micro = (given.get(name) for name in (batch, trained))
+    starts = (name for name in EVALUATES if str(given.get(name, "")).lower() not in OFF)
+    on = any(starts) and given.get("eval_strategy") != "no"
+    if on and isinstance(many, int) and many > (micro if isinstance(micro, int) else 8):
+        yield Unknown(batch, many, f"above {trained}, in evaluation, is not priced")
 
 
 def _of_accelerator(given: object) -> Iterator[Unknown]:

@@ -10,6 +10,7 @@ from planner.frameworks.accelerate.together import on
 from planner.frameworks.transformers import FLASH, strange_attention
 from planner.hardware.kernels.attention import attention_word
 from planner.launch.targets.accelerate.files import block
+from planner.launch.targets.accelerate.trainer import evaluated
 from planner.launch.unknown import CHANGES, NOT_PRICED, Unknown, unjudged
 
 SWITCHES = {
@@ -190,6 +191,7 @@ def told(given: Mapping[str, Any]) -> Iterator[Unknown]:
         if given[name] not in (None, False, 0):
             yield Unknown(name, given[name], CHANGES)
     yield from _otherwise(given)
+    yield from evaluated(given, "eval_batch_size", "micro_batch_size")
     yield from _of_plugins(given)
 
 
