@@ -2,6 +2,7 @@
 
 import operator
 import re
+import string
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -9,8 +10,8 @@ from planner.launch.shell.bash.state import FAILED, ExitError, Shell
 from planner.launch.shell.values import PART, known, plain
 
 _TOKEN = re.compile(
-    rf"\s*(?:(?P<name>[A-Za-z_]\w*)(?P<index>\[[^][]*\])?|(?P<number>\d[\w#@]*)"
-    rf"|(?P<part>{PART.pattern})"
+    rf"\s*(?:(?P<name>[A-Za-z_]\w*)(?P<index>\[[^][]*\])?|(?P<part>(?:\d+#)?{PART.pattern})"
+    r"|(?P<number>\d[\w#@]*)"
     r"|(?P<sign>\*\*|<<=|>>=|<<|>>|<=|>=|==|!=|&&|\|\||\+\+|--|[-+*/%&|^]=|[-+*/%<>=!~&|^?:,()]))"
 )
 _LEVELS = (
@@ -27,6 +28,9 @@ _LEVELS = (
 )
 """Operators of two sides, the loosest first. [text]"""
 _HALF = 1 << 63
+_DIGITS = string.digits + string.ascii_lowercase + string.ascii_uppercase + "@_"
+_ONE_CASE = 36
+"""Largest base whose digits are letters of any case. [1]"""
 Number = int | None
 """A whole number; None where it is unknown."""
 
@@ -227,10 +231,10 @@ class _Reader:
         base, _, digits = text.rpartition("#")
         try:
             if base:
-                return int(digits, int(base))
+                return _wrapped(_in_base(digits, base))
             if text[:2] in ("0x", "0X"):
-                return int(text, 16)
-            return _wrapped(int(text, 8 if text[0] == "0" else 10))
+                return _wrapped(_in_base(text[2:] or "0", "16"))
+            return _wrapped(_in_base(text, "8" if text[0] == "0" else "10"))
         except ValueError:
             why = "is no octal number" if text.isdigit() else "is no number"
             self.shell.refuse(f"$(({plain(self.text)}))", f"{text} {why}")
@@ -262,6 +266,22 @@ class _Reader:
         value = inner.whole()
         self.parts |= inner.parts
         return value
+
+
+def _in_base(digits: str, base: str) -> int:
+    """Number in a base of 2 to 64; case counts above 36.
+
+    Raises:
+        ValueError: The base or a digit is none.
+    """
+    by = int(base)
+    every = _DIGITS[:by]
+    if base[0] == "0" or not 2 <= by <= len(_DIGITS) or not digits:
+        raise ValueError(base)
+    value = 0
+    for digit in digits if by > _ONE_CASE else digits.lower():
+        value = value * by + every.index(digit)
+    return value
 
 
 def _wrapped(value: int) -> int:

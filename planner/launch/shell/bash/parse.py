@@ -11,6 +11,9 @@ from tree_sitter import Language, Node, Parser
 _NO_NEXT_LINE = re.compile(r"((?<!\\)(?:\\\\)*)\\\n\Z")
 """A last line that goes on, which the grammar does not know. [text]"""
 
+_BASE = re.compile(rb"\d+#")
+"""Base of a number that an expansion gives, which the grammar does not know. [text]"""
+
 
 @cache
 def _parser() -> Parser:
@@ -61,10 +64,15 @@ def line_of(node: Node) -> int:
 
 
 def first_error(node: Node) -> Node | None:
-    """First node that is no bash; None in a sound tree. [-]."""
+    """First node that the grammar does not know; None in a sound tree. [-]."""
     if not node.has_error:
         return None
-    return next((each for each in walk(node) if each.is_error or each.is_missing), None)
+    return next((each for each in walk(node) if _is_wrong(each)), None)
+
+
+def _is_wrong(node: Node) -> bool:
+    """Tell if a node is no bash: all that is no base of a number, as in 10#$TP."""
+    return node.is_missing or (node.is_error and not _BASE.fullmatch(node.text or b""))
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -99,7 +99,8 @@ def begun(shell: Shell, text: str, node: Node | None = None) -> None:
     wrong = first_error(tree)
     if wrong is not None:
         shell.line = shell.start + line_of(wrong)
-        shell.refuse(text_of(wrong) or wrong.type, "is no bash")
+        what = text_of(wrong) or f"a missing {wrong.type}"
+        shell.refuse(what, "is no bash that is followed")
     try:
         shell.run(shell, tree)
     finally:
