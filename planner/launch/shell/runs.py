@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from planner.errors import BadInputError
 from planner.launch.shell.bash.execute import run
 from planner.launch.shell.bash.parse import first_error, tree_of
-from planner.launch.shell.bash.programs import run_out
+from planner.launch.shell.bash.programs import SCHEDULERS, STARTERS, run_out
 from planner.launch.shell.bash.state import Choices, Command, Doubt, Record, Shell
 from planner.launch.shell.launchers import NONE, TRAINING, certainty, is_alone
 from planner.launch.shell.seen import (
@@ -58,6 +58,10 @@ SCRIPTS = ("bash", "job", "sbatch", "sh", "slurm")
 """Endings of files that a shell reads. [text]"""
 WORLDS = 128
 """Ways through a script by its open conditions that are followed. [1]"""
+_STARTS = re.compile(
+    rf"\s*(\S*/)?({'|'.join(sorted(STARTERS | SCHEDULERS))}|python\S*)\s"
+)
+"""Line that starts a program of ranks, or one of Python. [text]"""
 _MARKS = re.compile("[\ue000-\ue002]")
 
 
@@ -159,6 +163,7 @@ def alternatives(
     if least == NONE:
         for world in roots:
             _refuse_idle(world.record.commands)
+            _refuse_ended(world.record)
         found = [its for world in roots for its in _listed(world, files)]
     else:
         found = [
@@ -181,6 +186,21 @@ def _refuse_idle(commands: Sequence[Command]) -> None:
                 field=" ".join(map(plain, command.words[:2])),
                 allowed=" or ".join(f"{name} {its}" for its in sorted(TRAINING[name])),
             )
+
+
+def _refuse_ended(record: Record) -> None:
+    """Refuse a script that ends before the line that would start a run."""
+    file, _, line = record.ended.rpartition(":")
+    rest = record.files.get(file, "").splitlines()[int(line or 0) :]
+    behind = next((i for i, its in enumerate(rest, 1) if _STARTS.match(its)), 0)
+    if file and behind:
+        raise BadInputError(
+            f"ends the script before the command of line {int(line) + behind}, and no "
+            "run is started",
+            file=record.ended,
+            field="exit",
+            allowed="a script that reaches its command",
+        )
 
 
 def _scripts(files: Mapping[str, str]) -> list[str]:

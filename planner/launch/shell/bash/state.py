@@ -94,6 +94,7 @@ class Record:
         arguments: False where the script's own arguments are unknown. [-]
         blanks: Variables with an empty default, in the order of use. [text]
         open: Those of them that are unknown, and not empty. [text]
+        ended: File and line of an `exit` that was reached; empty without one. [text]
         steps: Commands that were followed. [1]
     """
 
@@ -107,6 +108,7 @@ class Record:
     arguments: bool = True
     blanks: dict[str, None] = field(default_factory=dict)
     open: frozenset[str] = frozenset()
+    ended: str = ""
     steps: int = 0
 
 

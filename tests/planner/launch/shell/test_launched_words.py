@@ -8,6 +8,7 @@ from planner.launch.importing.fleet import UserOverrides, cluster_of, fleet_told
 from planner.launch.shell.runs import Launch, alternatives, launch_of
 
 MEGATRON = "pretrain_gpt.py --num-layers 8 --micro-batch-size 1"
+BASES = ["torchrun", "255", "4031", "1295", "8"]
 
 
 def launched(text: str, **variables: str) -> Launch:
@@ -51,6 +52,10 @@ def words(text: str, **variables: str) -> list[str]:
         ('torchrun t.py "$@"', ["torchrun", "t.py"]),
         ("torchrun t.py \\\n  --a 1 \\\n", ["torchrun", "t.py", "--a", "1"]),
         ("source env/bin/activate\ntorchrun t.py", ["torchrun", "t.py"]),
+        ("TP=08\ntorchrun $((10#$TP / 2))", ["torchrun", "4"]),
+        ("A=08\ntorchrun $((16#fF)) $((64#@_)) $((36#Zz)) $((10#${A}))", BASES),
+        ("A=08\n((B = 10#$A))\ntorchrun $B", ["torchrun", "8"]),
+        ("torchrun --n $((10#$A / 2))", ["torchrun", "--n", "$((10#${A} / 2))"]),
     ],
 )
 def test_the_command_that_starts_the_ranks(
@@ -69,7 +74,11 @@ def test_the_command_that_starts_the_ranks(
         ("A=$((1/0))\ntorchrun --a $A", "divides by 0"),
         ("torchrun a.py $EXTRA", r"run.sh:1: .*--env EXTRA=VALUE"),
         ("source other.sh\ntorchrun a.py", "not among those given"),
-        ("if true\nthen torchrun", r"run.sh:\d: .*is no bash"),
+        ("if true\nthen torchrun", r"run.sh:\d: .*is no bash that is followed"),
+        ("torchrun a.py ; ;", r"run.sh:1: .*is no bash that is followed"),
+        ("A=$((8#9))\ntorchrun --a $A", "8#9 is no number"),
+        ("A=1\nexit 0\ntorchrun a.py", r"run.sh:2: exit: ends .* of line 3"),
+        ("f() { exit; }\nf\n\nsrun torchrun a.py", r"run.sh:1: exit: ends .*line 4"),
         ("select x in a b; do torchrun $x; done", "is no loop that is followed"),
         ("f() { f; }\nf\ntorchrun a.py", "calls itself"),
         ("while true; do A=1; done\ntorchrun a.py", "rounds|commands"),

@@ -48,6 +48,8 @@ def _false(shell: Shell, words: Words, node: Node) -> None:
 
 
 def _exit(shell: Shell, words: Words, node: Node) -> None:
+    shell.at(node)
+    shell.record.ended = shell.place
     raise ExitError(_status(shell, words, node))
 
 
