@@ -50,6 +50,7 @@ PIECES = (
     "{v}=$(({w} + {n} - 1))",
     "(({v} += {n}))",
     "(({v}++)) || true",
+    "{v}=$((10#${w} + 16#{n}))",
     "let {v}={n}*2",
     "if [ ${w} -gt {n} ]; then {v}={m}; else {v}={n}; fi",
     'if [[ "${w}" == "{n}" ]]; then\n  {v}={m}\nelif (( {w} > 2 )); then {v}={n}; fi',
