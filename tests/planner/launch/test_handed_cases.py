@@ -60,7 +60,6 @@ READ: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
         (
             "--model=phi-3-mini",
             "--set=training.seq_len=2048",
-            "--ignore=loss",
         ),
         {
             "training.lora.targets": [
@@ -81,7 +80,6 @@ REFUSED = {
     "axolotl-gptoss-lora.yaml": "activation_offloading",
     "axolotl-moe-qlora.yaml": "adamw_torch_4bit",
     "llamafactory-vl-lora.yaml": "Qwen/Qwen2.5-VL-7B-Instruct",
-    "torchtune-phi3-lora.yaml": "CEWithChunkedOutputLoss",
 }
 """What is named where a file is not read."""
 

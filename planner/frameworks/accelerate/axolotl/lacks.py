@@ -37,7 +37,7 @@ def _model(asked: Asked) -> Iterator[Lack]:
         what = "routed experts are priced as later transformers run them"
         yield Lack(what, "spec.model", asked.model_type, "a dense model")
     loss = option(asked, "loss", "hf")
-    if loss == "chunked":
+    if loss.startswith("chunked"):
         what = "its loss in chunks is of whole logits"
         yield Lack(what, "spec.stack.loss", loss, "hf, liger")
 

@@ -15,7 +15,6 @@ from planner.frameworks.accelerate.stack import (
     STACKS,
     chunked,
     deepspeed,
-    option,
     stack,
 )
 from planner.frameworks.accelerate.variants import one_rate
@@ -34,11 +33,6 @@ from planner.specs.frameworks.lacks import (
     states_together,
 )
 from planner.specs.training import PROJECTED, FreezeSpec
-
-LOSS = "spec.stack.loss"
-"""Field of the loss. [text]"""
-OF_TORCHTUNE = ("chunked_logits", "chunked_head")
-"""Losses that torchtune alone has. [text]"""
 
 
 def accelerate(asked: Asked) -> Iterator[Lack]:
@@ -71,10 +65,6 @@ def _model(asked: Asked) -> Iterator[Lack]:
     if asked.model.mtp_layers:
         what = f"{asked.model.mtp_layers} layers"
         yield Lack("no multi-token prediction", "spec.model", what, "none")
-    loss = option(asked, "loss", "hf")
-    if loss in OF_TORCHTUNE:
-        what = "its pieces of the logits are torchtune's"
-        yield Lack(what, LOSS, loss, "hf, chunked, liger")
     if stack(asked) not in STACKS:
         allowed = ", ".join(STACKS)
         yield Lack("its loader is its own", "spec.stack", stack(asked), allowed)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from planner.frameworks.accelerate.launch.lacks import LOSS, accelerate
+from planner.frameworks.accelerate.launch.lacks import accelerate
 from planner.frameworks.accelerate.stack import BF16_STACK, option, stack
 from planner.frameworks.accelerate.torchtune.known import family_of
 from planner.frameworks.adapted import targets
@@ -45,7 +45,7 @@ def torchtune(asked: Asked) -> Iterator[Lack]:
         lora_finetune_single_device.py, modules/transformer.py,
         modules/loss/ce_chunked_output_loss.py, modules/low_precision/nf4_linear.py.
     """
-    others = {RATIO_FIELD, PADDING, LOSS}
+    others = {RATIO_FIELD, PADDING}
     yield from (lack for lack in accelerate(asked) if lack.field not in others)
     what = "rows are padded to their longest text, or packed"
     yield from other_rows(asked, ("longest", "packed"), what)
@@ -67,7 +67,7 @@ def _model(asked: Asked) -> Iterator[Lack]:
     loss = option(asked, "loss", "hf")
     if loss not in LOSSES:
         what = "no such loss in this release"
-        yield Lack(what, LOSS, loss, ", ".join(LOSSES))
+        yield Lack(what, "spec.stack.loss", loss, ", ".join(LOSSES))
 
 
 def _numbers(asked: Asked) -> Iterator[Lack]:

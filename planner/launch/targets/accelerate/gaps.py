@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from planner.frameworks.accelerate.launch.lacks import accelerate
+from planner.frameworks.accelerate.stack import option
 from planner.launch.brief import Brief, Gap
 from planner.launch.switches import gaps_of, switch_gaps
 from planner.launch.targets.accelerate.plan import recompute
@@ -27,9 +28,18 @@ def gaps(brief: Brief) -> tuple[Gap, ...]:
     """
     return (
         *gaps_of(brief, accelerate),
+        *_loss_gaps(brief),
         *layout_gaps(brief),
         *switch_gaps(brief, "accelerate", SWITCHES),
     )
+
+
+def _loss_gaps(brief: Brief) -> Iterator[Gap]:
+    """Losses of torchtune, which Trainer has none of."""
+    loss = option(brief.asked, "loss", "hf")
+    if loss in ("chunked_logits", "chunked_head"):
+        what = "its pieces of the logits are torchtune's"
+        yield Gap(what, "spec.stack.loss", loss, "hf, chunked, liger")
 
 
 def layout_gaps(brief: Brief) -> Iterator[Gap]:
