@@ -8,7 +8,7 @@ from planner.errors import BadInputError, did_you_mean
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import read_stack, stack_names
 from planner.specs.frameworks.framework import Framework
-from planner.specs.frameworks.lacks import Lack
+from planner.specs.frameworks.lacks import REFERENCE, Lack
 from planner.specs.frameworks.limits import Limits
 from planner.specs.layouts.axes import AXES, WORDS, Axis
 from planner.specs.layouts.context import cp_family
@@ -170,14 +170,20 @@ def unwritable(workload: Workload) -> tuple[Lack, ...]:
     """Features of a job that no writer of the framework has words for, in any layout.
 
     Returns:
-        Records of the writer that lacks least. Empty where a writer has words for the
+        Records of the writer that lacks least; of two, of the one that knows pairs with
+        a reference. Empty where a writer has words for the
         job, or where the stack has no writer. [-]
     """
     every = [
         tuple(lack for lack in writer.lacks(workload.asked) if lack.when is None)
         for writer in workload.framework.writers
     ]
-    return min(every, key=len, default=())
+    return min(every, key=_far, default=())
+
+
+def _far(lacks: Sequence[Lack]) -> tuple[int, bool]:
+    """Order of writers: by how many features lack, then those without pairs."""
+    return len(lacks), any(lack.field == REFERENCE for lack in lacks)
 
 
 def refuse_unwritable(workloads: Sequence[Workload]) -> None:

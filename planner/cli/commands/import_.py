@@ -16,6 +16,7 @@ from planner.launch.importing import (
     UserOverrides,
     import_spec,
     read_launch,
+    refuse_unpriced,
     report,
     settled,
     spec_text,
@@ -167,5 +168,6 @@ def import_(
     )
     reading = settled(read_launch(files, target, _variables(env or [])), told)
     fields = import_spec(reading, told, assignments or ())
+    refuse_unpriced(fields, files)
     write_whole(out, spec_text(fields, reading).rstrip("\n"))
     show(Text(report(reading, fields, str(out))))

@@ -28,3 +28,18 @@ def wrong(
     """Complaint about a setting."""
     value = given.get(name)
     return BadInputError(what, file=file, field=name, value=value, allowed=allowed)
+
+
+def refuse_auto(given: Mapping[str, Any], file: str) -> None:
+    """Refuse a format that is left to the tool, which Trainer's arguments never are.
+
+    Raises:
+        BadInputError: bf16 or fp16 is `auto`.
+
+    References:
+        transformers 5.23.0 training_args.py; hf_argparser.py, string_to_bool. axolotl
+        reads the word before, and takes bf16 where PyTorch computes in it.
+    """
+    for name in ("bf16", "fp16"):
+        if given.get(name) == "auto":
+            raise wrong(given, name, "is a switch", "true or false", file)

@@ -30,7 +30,16 @@ class DuplicateKeyError(yaml.MarkedYAMLError):
 
 
 class NumberError(yaml.MarkedYAMLError):
-    """A number that releases of YAML read differently."""
+    """A number that releases of YAML read differently; the mark is its place."""
+
+    def __init__(self, value: str, mark: Any) -> None:
+        self.value, self.line = value, mark.line + 1
+        self.why = "is another number in YAML 1.1 than in 1.2"
+        problem = (
+            f"{value} {self.why}; write a decimal number without a zero in front, or "
+            "text in quotes"
+        )
+        super().__init__(problem=problem, problem_mark=mark)
 
 
 class NestingError(yaml.MarkedYAMLError):
@@ -105,12 +114,7 @@ def _refuse_two_readings(event: yaml.NodeEvent) -> None:
     if isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
         if not _TWO_READINGS.fullmatch(event.value):
             return
-        mark: Any = event.start_mark
-        problem = (
-            f"{event.value} is another number in YAML 1.1 than in 1.2; write a decimal "
-            "number without a zero in front, or text in quotes"
-        )
-        raise NumberError(problem=problem, problem_mark=mark)
+        raise NumberError(event.value, event.start_mark)
 
 
 def _tag(event: yaml.ScalarEvent) -> str:

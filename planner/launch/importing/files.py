@@ -14,7 +14,11 @@ from planner.hardware.reading.documents import (
     is_there,
 )
 from planner.hardware.reading.files import SUFFIXES
-from planner.hardware.reading.yaml_text import DuplicateKeyError, parse_yaml
+from planner.hardware.reading.yaml_text import (
+    DuplicateKeyError,
+    NumberError,
+    parse_yaml,
+)
 from planner.launch.launchers import slurm, torchrun
 from planner.launch.shell.runs import (
     DATA,
@@ -38,9 +42,20 @@ def texts_of(paths: Sequence[Path]) -> Files:
         if not is_there(path):
             raise BadInputError(absence(path), file=str(path))
         for file in _read_of(path) if path.is_dir() else [path]:
-            texts[file.name] = user_text(file)
-            _refuse_twins(file, texts[file.name])
+            texts[file.name] = settings_text(file)
     return texts
+
+
+def settings_text(file: Path) -> str:
+    """Text of a file, which is refused where a setting has two values.
+
+    Raises:
+        BadInputError: The file cannot be read, repeats a key, or has a number that
+            releases of YAML read differently.
+    """
+    text = user_text(file)
+    refuse_two_values(str(file), text)
+    return text
 
 
 def _read_of(folder: Path) -> list[Path]:
@@ -69,17 +84,34 @@ def may_be(file: Path) -> bool:
     return not ours and is_file(file) and file.stat().st_size < LARGEST
 
 
-def _refuse_twins(file: Path, text: str) -> None:
-    """Refuse YAML or JSON with a repeated key; the target judges other files."""
-    if file.suffix not in (*SUFFIXES, ".json"):
+def refuse_two_values(file: str, text: str) -> None:
+    """Refuse YAML or JSON in which a setting has two values, by its line.
+
+    Raises:
+        BadInputError: A key is repeated, or YAML 1.1 reads a number as another one.
+    """
+    if not file.endswith((*SUFFIXES, ".json")):
         return
     try:
         # JSON may be indented by tabs, which YAML refuses.
-        parse_yaml(text.expandtabs() if file.suffix == ".json" else text)
+        parse_yaml(text.expandtabs() if file.endswith(".json") else text)
     except DuplicateKeyError as error:
-        raise given_twice(error, str(file)) from error
+        raise given_twice(error, file) from error
+    except NumberError as error:
+        raise BadInputError(
+            error.why,
+            file=f"{file}:{error.line}",
+            field=_name_on(text.splitlines()[error.line - 1]),
+            value=error.value,
+            allowed="a decimal number without a zero in front, or text in quotes",
+        ) from error
     except (yaml.YAMLError, ValueError, RecursionError):
         return
+
+
+def _name_on(line: str) -> str:
+    """Name of the setting that a line of YAML gives; the line itself without one."""
+    return line.partition(":")[0].strip(" -\"'")
 
 
 def near(text: str, paths: Sequence[Path]) -> Path | None:

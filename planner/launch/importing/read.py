@@ -9,7 +9,14 @@ from types import MappingProxyType
 from planner.errors import BadInputError, did_you_mean
 from planner.job.resolve import about
 from planner.launch.brief import Reading
-from planner.launch.importing.files import filled, may_be, near, texts_of
+from planner.launch.importing.files import (
+    filled,
+    may_be,
+    near,
+    refuse_two_values,
+    settings_text,
+    texts_of,
+)
 from planner.launch.methods.settings import settings_of_files
 from planner.launch.methods.table import (
     in_sequences,
@@ -30,7 +37,6 @@ from planner.launch.shell.values import UnsetError, unset
 from planner.launch.target import Files, Target
 from planner.launch.text.nodes import NODES, PLACE, pools_of, ranks_of
 from planner.launch.unknown import Unknown, absent, lines_of, placed
-from planner.specs.reading.read import user_text
 
 SETTINGS = (".json", ".toml", ".yaml", ".yml")
 """Endings of files of settings that a command may name. [text]"""
@@ -122,7 +128,7 @@ def _named(
 ) -> dict[str, str]:
     """Text by name of the files that are named and near, and not read yet."""
     found = [path for text in names if (path := near(text, paths)) and may_be(path)]
-    new = {path.name: user_text(path) for path in found if path.name not in files}
+    new = {path.name: settings_text(path) for path in found if path.name not in files}
     return {file: filled(given, file, text) for file, text in new.items()}
 
 
@@ -190,6 +196,8 @@ def _read(files: Files, name: str | None) -> Reading:
     if len(able) == 1:
         return _by(able[0], files)
     refuse_commands(files)
+    for file, text in files.items():
+        refuse_two_values(file, text)
     found = "several" if able else "none"
     raise BadInputError(
         f"{found} of the known targets write files like these; say which",

@@ -149,7 +149,8 @@ def method_of(files: Mapping[str, str], tool: Tool) -> Method:
     """Method that a tool's run trains with."""
     launch = launch_of(files)
     given = settings_of_files(files)
-    words = [*_commands(tool, launch.words), *_settings(tool, given, launch.file)]
+    said = _commands(tool, launch.words) if launch.words else _programs(tool, files)
+    words = [*said, *_settings(tool, given, launch.file)]
     left, last = tuple(table().methods), None
     for word in words:
         kept = tuple(name for name in word.methods if name in left)
@@ -175,6 +176,13 @@ def _commands(tool: Tool, words: Sequence[str]) -> Iterator[_Word]:
         for match in re.finditer(expression, " ".join(words)):
             for word in re.findall(f"(?<![a-z])(?:{every})(?![a-z])", match[1]):
                 yield _Word(match[0].strip(" /"), None, tool.words[word])
+
+
+def _programs(tool: Tool, files: Mapping[str, str]) -> list[_Word]:
+    """Word of the one program among files without a command; none of several."""
+    programs = [name for name in files if name.endswith(".py")]
+    found = {word.methods: word for word in _commands(tool, programs)}
+    return list(found.values()) if len(found) == 1 else []
 
 
 def _settings(tool: Tool, given: Mapping[str, Any], file: str) -> Iterator[_Word]:
@@ -237,5 +245,6 @@ def _refuse_open(word: _Word, tool: Tool) -> NoReturn:
         "is",
         field=word.field,
         value=word.value,
-        allowed=f"the script that starts {tool.title} beside the file",
+        allowed=f"the script that starts {tool.title} beside the file, or its program "
+        "(planner import FILE run_dpo.py)",
     )

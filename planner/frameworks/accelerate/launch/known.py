@@ -24,8 +24,17 @@ PREFIXES = {
 """Prefix that a key may omit, by block of accelerate.yaml. [text]"""
 
 
-LENGTHS = ("max_length", "max_seq_length", "model_max_length", "cutoff_len")
-"""Names of the sequence length. [text]"""
+LENGTHS = (
+    "max_length",
+    "max_seq_length",
+    "model_max_length",
+    "cutoff_len",
+    "block_size",
+)
+"""Names of the sequence length; block_size is that of run_clm.py. [text]
+
+Source: transformers 5.23.0 examples/pytorch/language-modeling/run_clm.py, whose
+group_texts joins texts and cuts the stream into whole rows."""
 ADAPTERS = frozenset(
     {
         "use_peft",
@@ -166,6 +175,11 @@ NAMES_ONLY = frozenset(
         "train_file",
         "validation_file",
         "preprocessing_num_workers",
+        "validation_split_percentage",
+        "overwrite_cache",
+        "keep_linebreaks",
+        "max_train_samples",
+        "max_eval_samples",
         "lora_task_type",
         "model_code_revision",
     }

@@ -23,6 +23,7 @@ from planner.frameworks.accelerate.stack import (
     OVER_SHARDS,
 )
 from planner.frameworks.accelerate.switches import true
+from planner.frameworks.accelerate.together import refuse_auto
 from planner.frameworks.accelerate.variants import RATIO, WORDS
 from planner.frameworks.transformers import asked_attention
 from planner.launch.brief import Reading
@@ -178,6 +179,7 @@ def _per_replica(layout: Mapping[str, Any]) -> int | None:
 
 def _precision(its: Found) -> str:
     mixed = str(its.places.get("mixed_precision", "no"))
+    refuse_auto(its.training, its.name)
     halves = [
         name
         for name in ("bf16", "fp16")

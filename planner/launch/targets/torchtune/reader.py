@@ -23,6 +23,7 @@ from planner.launch.targets.accelerate.files import (
 from planner.launch.targets.torchtune.contradictions import (
     refuse_contradictions,
 )
+from planner.launch.targets.torchtune.references import resolved
 from planner.launch.targets.torchtune.words import (
     FUSED,
     HARMLESS,
@@ -88,6 +89,7 @@ def read(files: Mapping[str, str]) -> Reading:
     own = parsed(files[name])
     said = command.given.items()
     own = changed(own, {_spelled(own, name, value): value for name, value in said})
+    own = resolved(own, name)
     its = _Files(own, name, _recipe_of(files), others.model)
     refuse_contradictions(own, name)
     _refuse_adapters(its)

@@ -20,6 +20,7 @@ from planner.frameworks.accelerate.launch.known import (
     READ as OF_TRAINER,
 )
 from planner.frameworks.accelerate.switches import true
+from planner.frameworks.accelerate.together import refuse_auto
 from planner.frameworks.transformers import strange_attention
 from planner.launch.brief import Reading
 from planner.launch.shell.runs import launch_of
@@ -135,6 +136,7 @@ def read(files: Mapping[str, str]) -> Reading:
     said = parsed(files[name]) if name in files else {}
     own = _given(changed(said, command.given), name)
     refuse_quantised(own, name)
+    refuse_auto(own, name)
     given = {**DEFAULTS, **own}
     _refuse_wide(given, name)
     others = _others(files, given, command, name)

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import yaml
 from accelerate_plans import MODEL, drawn_plans, filed, jobs, plan_of
+from hypothesis import given
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from planner.cli.app import app
@@ -18,6 +20,7 @@ from planner.launch.importing import UserOverrides, import_spec, read_texts
 from planner.launch.read_plan import PlanFile
 from planner.launch.targets.torchtune.gaps import gaps
 from planner.launch.targets.torchtune.reader import read, reads
+from planner.launch.targets.torchtune.references import resolved
 from planner.launch.targets.torchtune.words import PRESETS
 from planner.models import preset_names
 from planner.prediction.predict import complete
@@ -336,3 +339,66 @@ def test_files_of_others_are_not_torchtunes(text: str) -> None:
     assert not reads({"a.yaml": text})
     with pytest.raises(BadInputError, match="torchtune"):
         read({"a.yaml": text})
+
+
+@pytest.mark.parametrize(
+    ("value", "read_as"),
+    [
+        ("${batch_size}", 2),
+        ("${tokenizer.steps}", 4),
+        ("${twice}", 2),
+        ("${oc.env:STEPS}", None),
+    ],
+)
+def test_a_reference_is_the_value_that_it_names(
+    value: str, read_as: int | None
+) -> None:
+    """As OmegaConf has it: type and all, also through another reference."""
+    text = PUBLIC.replace("_steps: 8", f"_steps: {value}\nname: ${{batch_size}}")
+    text = text.replace("  max_seq_len", "  steps: 4\n  max_seq_len")
+    text = text.replace("name:", "twice:")
+    if read_as is None:
+        with pytest.raises(BadInputError, match="gradient_accumulation_steps"):
+            read_texts({"a.yaml": text, "go.sh": LAUNCH}, None, "a.yaml")
+        return
+    its = read_texts({"a.yaml": text, "go.sh": LAUNCH}, None, "a.yaml")
+    assert its.layout["grad_accum"] == read_as
+
+
+def test_a_reference_counts_what_the_command_changes() -> None:
+    text = PUBLIC.replace("_steps: 8", "_steps: ${batch_size}")
+    command = LAUNCH.strip() + " batch_size=3\n"
+    its = read_texts({"a.yaml": text, "go.sh": command}, None, "a.yaml")
+    assert (its.layout["micro_batch"], its.layout["grad_accum"]) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("${batch_sze}", "names no setting of the file.*batch_size"),
+        ("${gradient_accumulation_steps}", "names itself"),
+        ("${seed.inner}", "names no setting"),
+    ],
+)
+def test_a_reference_to_nothing_is_refused_with_its_line(value: str, says: str) -> None:
+    text = PUBLIC.replace("_steps: 8", f"_steps: {value}")
+    line = text[: text.index(value)].count("\n") + 1
+    with pytest.raises(BadInputError, match=rf"a\.yaml:{line}: gradient_.*{says}"):
+        read_texts({"a.yaml": text, "go.sh": LAUNCH}, None, "a.yaml")
+
+
+@given(
+    st.recursive(
+        st.integers() | st.booleans() | st.text("ab$ {}", max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.text("abc", min_size=1, max_size=2), inner, max_size=3)
+        ),
+        max_leaves=8,
+    )
+)
+def test_any_value_by_its_name_is_the_value(value: object) -> None:
+    given = {"x": {"y": value}, "z": "${x.y}", "w": {"v": "${..x.y}", "u": "${.v}"}}
+    found = resolved(given, "a.yaml")
+    assert found["z"] == value
+    assert found["w"] == {"v": value, "u": value}
