@@ -7,7 +7,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from planner.hardware.fleets import MOST_NODES
 from planner.hardware.reading.money import PriceField
 from planner.hardware.reading.names import Line, Name
-from planner.hardware.reading.units import Seconds, Usd
+from planner.hardware.reading.quantities import Seconds, Usd
 
 ChangeName = Literal["memory", "nic", "domain", "oversubscription"]
 """Parts that one step of better hardware may change."""

@@ -9,6 +9,7 @@ from planner.cost.meshes import Floats, Number
 from planner.cost.pricing import Pricing
 from planner.cost.streaming import stream_rate
 from planner.cost.workload import Workload
+from planner.hardware.reading.quantities import Column, FlopPerSecond, Flops
 
 QUERY_BLOCK = 128
 """Query rows that one block of a flash-attention kernel works on. [1]"""
@@ -30,7 +31,7 @@ def attention_level(pricing: Pricing) -> float:
 
 
 def unfused_time(
-    pricing: Pricing, *, flops: Floats, scores: Floats, head_dim: int
+    pricing: Pricing, *, flops: Column[Flops], scores: Floats, head_dim: int
 ) -> tuple[Floats, Floats]:
     """Forward and backward time of attention by explicit scores.
 
@@ -67,7 +68,12 @@ def unfused_time(
 
 
 def attention_time(
-    pricing: Pricing, *, span: Number, flops: Floats, blocks: Floats, head_dim: int
+    pricing: Pricing,
+    *,
+    span: Number,
+    flops: Column[Flops],
+    blocks: Floats,
+    head_dim: int,
 ) -> tuple[Floats, Floats]:
     """Forward and backward time of the attention core.
 
@@ -101,7 +107,7 @@ class AttentionPace(NamedTuple):
 
     factor: float
     """FLOPs over those of the forward. [1]"""
-    rate: Floats
+    rate: Column[FlopPerSecond]
     """Rate off the measured curve. [FLOP/s]"""
     emptier: Floats
     """Time over that of a GPU as full as in the benchmark. [1]"""

@@ -14,6 +14,11 @@ from planner.cost.waves import FULL, Waves
 from planner.cost.workload import Workload
 from planner.hardware.calibration import AttentionCurve, GemmCalibration
 from planner.hardware.kernels.attention import UNFUSED, stand_in
+from planner.hardware.reading.quantities import (
+    Column,
+    FlopPerSecond,
+    Seconds,
+)
 from planner.hardware.specs import GpuSpec
 
 ELEMENT = 2
@@ -59,7 +64,7 @@ class GemmRate:
 
     @classmethod
     def of(
-        cls, entry: GemmCalibration, gpu: GpuSpec, peak: float, **own: float
+        cls, entry: GemmCalibration, gpu: GpuSpec, peak: FlopPerSecond, **own: float
     ) -> Self:
         """Constants of a calibrated product on a GPU.
 
@@ -155,7 +160,7 @@ def _adding_time(pricing: Pricing, entry: GemmCalibration) -> float:
     return share * added / pricing.gpu.memory_bandwidth
 
 
-def _peak(workload: Workload, dtype: str) -> float:
+def _peak(workload: Workload, dtype: str) -> FlopPerSecond:
     """Dense peak of the units that a format runs on. [FLOP/s]."""
     gpu = workload.gpu
     peaks = {"fp8": gpu.peak_fp8, "mxfp8": gpu.peak_fp8, "nvfp4": gpu.peak_fp4}
@@ -166,7 +171,7 @@ def _peak(workload: Workload, dtype: str) -> float:
     return peak
 
 
-def cast_time(pricing: Pricing, elements: Floats) -> Floats:
+def cast_time(pricing: Pricing, elements: Floats) -> Column[Seconds]:
     """Time to cast a GEMM's input to the job's format below half precision.
 
     Returns:
@@ -203,7 +208,7 @@ def by_blocks(pricing: Pricing) -> bool:
     return pricing.training.precision != "fp8" or recipe == "blockwise"
 
 
-def _wide_peak(workload: Workload) -> float:
+def _wide_peak(workload: Workload) -> FlopPerSecond:
     """Peak of fp32 on the vector units, of tf32 on the tensor cores. [FLOP/s]."""
     gpu = workload.gpu
     ways = [gpu.peak_fp32, gpu.peak_tf32]
@@ -224,7 +229,7 @@ def gemm_time(
     inputs: Floats,
     *,
     wgrad: bool = False,
-) -> Floats:
+) -> Column[Seconds]:
     """Time of one matrix product ``(rows x inputs) @ (inputs x outputs)``.
 
     A last wave that is not full and blocks that fill and drain cost work, too. A
@@ -248,7 +253,7 @@ def gemm_time(
     return added(gemm_parts(rate, rows, outputs, inputs, wgrad=wgrad))
 
 
-def added(terms: Mapping[str, Floats]) -> Floats:
+def added(terms: Mapping[str, Floats]) -> Column[Seconds]:
     """Sum of terms, in their order.
 
     Args:

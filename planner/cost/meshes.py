@@ -52,6 +52,10 @@ class Meshes:
     def __len__(self) -> int:
         return len(self.tp)
 
+    def zeros(self) -> Floats:
+        """Zero for each mesh."""
+        return np.zeros(len(self))
+
     def take(self, rows: Ints | npt.NDArray[np.bool_]) -> "Meshes":
         """Keep some rows.
 

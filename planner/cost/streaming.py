@@ -1,11 +1,11 @@
 """Time of memory-bound kernels: bytes through the GPU's memory, and latency."""
 
-from planner.cost.meshes import Floats
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
+from planner.hardware.reading.quantities import Bytes, BytesPerSecond, Column, Seconds
 
 
-def operator_latency(pricing: Pricing) -> float:
+def operator_latency(pricing: Pricing) -> Seconds:
     """Latency of one kernel of the stack on the GPU beside its work. [s].
 
     Returns:
@@ -14,17 +14,19 @@ def operator_latency(pricing: Pricing) -> float:
     return pricing.calibration.memory.op_latency * pricing.profile.latency
 
 
-def stream_rate(workload: Workload) -> float:
+def stream_rate(workload: Workload) -> BytesPerSecond:
     """Rate at which a kernel streams through the GPU's memory.
 
     Returns:
         Rate. [B/s]
     """
     measured = workload.calibration.memory.efficiency
-    return float(workload.gpu.memory_bandwidth * measured)
+    return workload.gpu.memory_bandwidth * measured
 
 
-def memory_time(pricing: Pricing, moved: Floats, operators: float) -> Floats:
+def memory_time(
+    pricing: Pricing, moved: Column[Bytes], operators: float
+) -> Column[Seconds]:
     """Time of memory-bound operators.
 
     ::

@@ -11,6 +11,7 @@ import numpy as np
 from planner.cost.meshes import Meshes
 from planner.hardware.calibration import GpuCalibration
 from planner.hardware.graph.topology import ClusterTopology
+from planner.hardware.reading.quantities import FlopPerSecond
 from planner.hardware.specs import GpuSpec
 from planner.models.architecture import Architecture
 from planner.models.asked import Asked
@@ -140,7 +141,7 @@ class Workload:
         return self.gpu.memory_capacity - self.spare
 
     @property
-    def peak_flops(self) -> float:
+    def peak_flops(self) -> FlopPerSecond:
         """Dense half-precision peak, against which MFU is stated. [FLOP/s]."""
         peak = self.gpu.peak_bf16 or self.gpu.peak_fp16
         assert peak is not None

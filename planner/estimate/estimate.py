@@ -72,7 +72,7 @@ def _mean_peak(pricing: Pricing, layout: Layout) -> float:
     if not pricing.mixed:
         return pricing.peak_flops
     pairs = zip(pricing.parts, layout.pools, strict=True)
-    total = sum(part.peak_flops * layout.gpus_on(pool) for part, pool in pairs)
+    total = sum(float(part.peak_flops) * layout.gpus_on(pool) for part, pool in pairs)
     return total / layout.gpus
 
 

@@ -17,6 +17,7 @@ from planner.cost.time.columns import Context
 from planner.cost.time.ends import embedding_end, head_end
 from planner.cost.time.gradients import layer_pending_bytes
 from planner.estimate.host_memory import at_home
+from planner.hardware.reading.quantities import Bytes, Column
 from planner.specs.layouts.layout import Offload
 from planner.specs.table import BLOCK
 
@@ -40,7 +41,7 @@ def host_bound(
     folded: Bools | None = None,
     copies: Ints | None = None,
     split: Bools | None = None,
-) -> Floats:
+) -> Column[Bytes]:
     """Most that a node holds for its GPUs, whatever the split of the layers.
 
     A node has G ranks, at most i of them on one stage. With n layers on a rank and x
@@ -89,7 +90,7 @@ def _states(
     node: Ints,
     folded: Bools,
     copies: Ints,
-) -> Floats:
+) -> Column[Bytes]:
     """Offloaded states on the fullest node, at most. [B]."""
     kinds = [
         _away(pricing, layer_owned(pricing, kind, meshes), meshes)
@@ -117,7 +118,7 @@ def _on_one_stage(meshes: Meshes, node: Ints) -> Ints:
     return np.asarray(rounds * turn + np.minimum(rest, turn))
 
 
-def _away(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def _away(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]:
     """States of a unit that its rank keeps in host memory. [B]."""
     home = state_bytes(at_home(pricing), owned, meshes)
     here = state_bytes(pricing, owned, meshes)
@@ -140,7 +141,7 @@ def _activations(
     layers: Ints,
     recompute: tuple[str, ...],
     waits: Bools,
-) -> Floats:
+) -> Column[Bytes]:
     """Offloaded activations of the fullest rank, at most. [B]."""
     context, recipe = Context.of(pricing, meshes), pricing.framework.recipe
     kept = [
@@ -156,6 +157,6 @@ def _activations(
     return np.asarray(pricing.offload.activations * (chunks * held + depth * edges))
 
 
-def _blocks(size: Floats) -> Floats:
+def _blocks(size: Floats) -> Column[Bytes]:
     """Sizes rounded up to blocks, as by the allocator and the table. [B]."""
     return np.asarray(np.ceil(size / BLOCK) * BLOCK)

@@ -19,6 +19,7 @@ from planner.cost.pricing import Pricing
 from planner.cost.table.table import CostTable, fill_table
 from planner.estimate.footprint import GIB, stage_memories
 from planner.hardware.host import staging
+from planner.hardware.reading.quantities import Bytes, Column
 from planner.specs.answer.estimate import HostMemory, MemoryEstimate
 from planner.specs.layouts.layout import Layout, Offload
 from planner.specs.table import StageCosts
@@ -163,7 +164,9 @@ def _buffers(table: CostTable, costs: StageCosts, counts: Counts) -> Floats:
     return total
 
 
-def _ranks_activations(table: CostTable, costs: StageCosts, counts: Counts) -> Floats:
+def _ranks_activations(
+    table: CostTable, costs: StageCosts, counts: Counts
+) -> Column[Bytes]:
     """Offloaded activations of every pipeline rank at its peak. [B], shape (pp,)."""
     share = table.pricing.offload.activations
     kept = table.pricing.offload.model_copy(update={"activations": 0.0})

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pydantic import BaseModel, ConfigDict, Field
 
 from planner.hardware.measured import Fraction, Measured
-from planner.hardware.reading.units import FlopPerSecond
+from planner.hardware.reading.quantities import FlopPerSecond
 from planner.hardware.reading.yaml_text import parse_yaml
 from planner.specs.answer.comparison import Comparison
 

@@ -25,7 +25,7 @@ from planner.hardware.reading.files import (
     remembered,
 )
 from planner.hardware.reading.numbers import PositiveInt
-from planner.hardware.reading.units import FlopPerSecond, Seconds
+from planner.hardware.reading.quantities import FlopPerSecond, Seconds
 from planner.hardware.scale_up import ScaleUpCalibration, scaled_links
 
 __all__ = [

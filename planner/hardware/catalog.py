@@ -15,6 +15,7 @@ from planner.hardware.reading.files import (
     UnknownNameError,
     remembered,
 )
+from planner.hardware.reading.quantities import BytesPerSecond
 from planner.hardware.specs import (
     GB,
     ROUNDED,
@@ -61,7 +62,7 @@ class Cluster:
         return self.spec.in_service * self.node.gpus_per_node
 
     @property
-    def nic_share(self) -> float:
+    def nic_share(self) -> BytesPerSecond:
         """NIC line rate [B/s] per GPU: NICs per node * rate / GPUs per node."""
         rate = self.node.nics_per_node * self.nic.bandwidth
         return rate / self.node.gpus_per_node

@@ -19,7 +19,7 @@ from planner.hardware.reading.numbers import (
     NonNegativeInt,
     PositiveInt,
 )
-from planner.hardware.reading.units import BytesPerSecond, Watts
+from planner.hardware.reading.quantities import BytesPerSecond, Watts
 from planner.hardware.specs import Sourced
 
 

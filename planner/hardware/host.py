@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict
 from planner.hardware.measured import Fraction, Measured, Positive
 from planner.hardware.reading.files import UnknownNameError, read
 from planner.hardware.reading.numbers import PositiveInt
+from planner.hardware.reading.quantities import BytesPerSecond
 from planner.hardware.reading.shipped import shipped
-from planner.hardware.reading.units import BytesPerSecond
 
 
 class HostCalibration(Measured):

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from planner.hardware.calibration import Fraction, Positive
 from planner.hardware.reading.files import read
+from planner.hardware.reading.quantities import Bytes, BytesPerSecond, Seconds
 from planner.hardware.reading.shipped import shipped
-from planner.hardware.reading.units import Bytes, BytesPerSecond, Seconds
 
 
 class _Constants(BaseModel):
@@ -92,7 +92,7 @@ class CommunicatorMemory(_Constants):
     nvls_heads: int = Field(ge=1)
 
     @property
-    def connection(self) -> float:
+    def connection(self) -> Bytes:
         """Buffers of one connection on one channel, of all protocols. [B]."""
         return self.ll + self.ll128 + self.simple
 

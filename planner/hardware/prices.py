@@ -8,7 +8,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from planner.hardware.reading.files import Catalog, remembered
 from planner.hardware.reading.money import Price, PriceField
-from planner.hardware.reading.units import KgPerKwh, Seconds, UsdPerKwh, UsdPerKwMonth
+from planner.hardware.reading.quantities import (
+    KgPerKwh,
+    Seconds,
+    UsdPerKwh,
+    UsdPerKwMonth,
+)
 
 _FOLDER, _RUNNING = "prices", "running"
 ENOUGH = 3

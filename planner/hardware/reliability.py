@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from planner.hardware.reading.files import Catalog, remembered
 from planner.hardware.reading.numbers import PositiveInt
-from planner.hardware.reading.units import BytesPerSecond, Seconds
+from planner.hardware.reading.quantities import BytesPerSecond, Seconds
 
 _FOLDER = "reliability"
 Value = TypeVar("Value")

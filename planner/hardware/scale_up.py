@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from planner.hardware.measured import Measured
 from planner.hardware.reading.numbers import PositiveInt
-from planner.hardware.reading.units import Bytes, BytesPerSecond
+from planner.hardware.reading.quantities import Bytes, BytesPerSecond
 
 Curve = tuple[tuple[Bytes, BytesPerSecond], ...]
 """Messages, ascending, and their bus bandwidths. [B], [B/s]"""

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from planner.hardware.reading.names import Line, Name
 from planner.hardware.reading.numbers import PositiveInt
-from planner.hardware.reading.units import (
+from planner.hardware.reading.quantities import (
     Bytes,
     BytesPerSecond,
     FlopPerSecond,
@@ -182,13 +182,13 @@ class GpuSpec(_FullySourced):
             raise ValueError("peak_bf16 and peak_fp16 are both null; give one of them")
         return self
 
-    def peak(self, dtype: Dtype) -> float:
+    def peak(self, dtype: Dtype) -> FlopPerSecond:
         """Dense peak rate of a number format.
 
         Returns:
             The datasheet rate. [FLOP/s]
         """
-        value: float | None = getattr(self, f"peak_{dtype}", None)
+        value: FlopPerSecond | None = getattr(self, f"peak_{dtype}", None)
         if value is None:
             has = [n[5:] for n, v in self if n.startswith("peak_") and v is not None]
             raise ValueError(f"{self.name} has no {dtype} units; it has {sorted(has)}")
@@ -223,7 +223,7 @@ class LinkSpec(_FullySourced):
     module_link: BytesPerSecond | None = None
 
     @property
-    def full_bandwidth(self) -> float:
+    def full_bandwidth(self) -> BytesPerSecond:
         """Rate [B/s] per GPU when all of a domain talk: half without peer-to-peer.
 
         Each byte then goes into host memory and out of it.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from planner.hardware.reading.quantities import Bytes
 from planner.inference.cache import cache_bytes, token_bytes
 from planner.inference.formats import formats
 from planner.inference.largest import largest
@@ -64,7 +65,7 @@ def serving_memory(
 
 
 def serving_estimate(
-    model: Architecture, spec: InferenceSpec, capacity: float
+    model: Architecture, spec: InferenceSpec, capacity: Bytes
 ) -> ServingEstimate:
     """Peak memory of one GPU over all moments, with its verdict.
 
@@ -96,7 +97,7 @@ def serving_estimate(
     )
 
 
-def serves(model: Architecture, spec: InferenceSpec, capacity: float) -> bool:
+def serves(model: Architecture, spec: InferenceSpec, capacity: Bytes) -> bool:
     """Tell if the predicted peak memory of every moment fits the GPU.
 
     Args:
@@ -112,7 +113,7 @@ def serves(model: Architecture, spec: InferenceSpec, capacity: float) -> bool:
 
 
 def largest_request(
-    model: Architecture, spec: InferenceSpec, capacity: float
+    model: Architecture, spec: InferenceSpec, capacity: Bytes
 ) -> LargestRequest:
     """Largest batch at the context, and largest context at the batch.
 
@@ -153,7 +154,7 @@ def _splits(heads: int, kind: object, tp: int) -> bool:
 
 
 def gpus_to_serve(
-    model: Architecture, spec: InferenceSpec, capacity: float, groups: Iterable[int]
+    model: Architecture, spec: InferenceSpec, capacity: Bytes, groups: Iterable[int]
 ) -> int | None:
     """Fewest GPUs of one tensor-parallel group that hold the job.
 

@@ -6,11 +6,12 @@ Here f, b and w are the times of *all* chunks of a rank for one micro-batch. So
 
 from collections.abc import Sequence
 
+from planner.hardware.reading.quantities import Seconds
 from planner.schedules.order import SPLIT, operations
 
 
 def uniform_makespan(
-    schedule: str, p: int, v: int, m: int, f: float, b: float, w: float = 0.0
+    schedule: str, p: int, v: int, m: int, f: Seconds, b: Seconds, w: float = 0.0
 ) -> float:
     """Makespan of equal stages, whose bubble does not depend on m.
 
@@ -81,7 +82,7 @@ def _split_bubble(
 
 
 def bubble_ratio(
-    schedule: str, p: int, v: int, m: int, f: float, b: float, w: float = 0.0
+    schedule: str, p: int, v: int, m: int, f: Seconds, b: Seconds, w: float = 0.0
 ) -> float:
     """Bubble over the ideal time: ``makespan / (m t) - 1``.
 
@@ -105,7 +106,7 @@ def bubble_ratio(
 
 
 def bubble_fraction(
-    schedule: str, p: int, v: int, m: int, f: float, b: float, w: float = 0.0
+    schedule: str, p: int, v: int, m: int, f: Seconds, b: Seconds, w: float = 0.0
 ) -> float:
     """Bubble over the whole time: ``1 - m t / makespan``.
 
@@ -127,7 +128,7 @@ def bubble_fraction(
     return 1 - m * (f + b + w) / uniform_makespan(schedule, p, v, m, f, b, w)
 
 
-def p2p_delay(schedule: str, p: int, v: int, m: int, p2p: float) -> float:
+def p2p_delay(schedule: str, p: int, v: int, m: int, p2p: Seconds) -> Seconds:
     """Time that transfers add: in steady state of 1f1b, elsewhere once per step.
 
     With ``q, r = divmod(m - 1, p)``, which makes the second row
@@ -165,7 +166,7 @@ def p2p_delay(schedule: str, p: int, v: int, m: int, p2p: float) -> float:
 
 
 def lower_bound_1f1b(
-    f: Sequence[float], b: Sequence[float], p2p: float, m: int
+    f: Sequence[float], b: Sequence[float], p2p: Seconds, m: int
 ) -> float:
     """Lower bound of a 1f1b step of unequal stages; the mean gap is at most 1 %.
 
@@ -204,7 +205,7 @@ def lower_bound_1f1b(
 
 
 def upper_bound_1f1b(
-    f: Sequence[float], b: Sequence[float], p2p: float, m: int
+    f: Sequence[float], b: Sequence[float], p2p: Seconds, m: int
 ) -> float:
     """Upper bound of a 1f1b step of unequal stages; the mean gap is 2.6 %.
 
@@ -233,7 +234,7 @@ def upper_bound_1f1b(
 
 
 def interleaved_lower_bound(
-    f: Sequence[Sequence[float]], b: Sequence[Sequence[float]], p2p: float, m: int
+    f: Sequence[Sequence[float]], b: Sequence[Sequence[float]], p2p: Seconds, m: int
 ) -> float:
     """Lower bound of an interleaved step of unequal stages.
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.hardware.reading.quantities import Nanoseconds
 from planner.schedules.builder import Graph
 from planner.schedules.operation import Op
 from planner.schedules.steady import CELLS, Steady, in_batches, parts_of
@@ -201,7 +202,7 @@ def busy(graph: Graph, x: Sequence[int]) -> list[int]:
     ]
 
 
-def idle(graph: Graph, x: Sequence[int], p2p: int) -> list[int]:
+def idle(graph: Graph, x: Sequence[int], p2p: Nanoseconds) -> list[int]:
     """Time that every rank does not compute: ``makespan - busy``.
 
     Args:
@@ -221,7 +222,7 @@ def idle(graph: Graph, x: Sequence[int], p2p: int) -> list[int]:
 
 
 def compute_times(
-    graph: Graph, x: Sequence[int], p2p: int
+    graph: Graph, x: Sequence[int], p2p: Nanoseconds
 ) -> tuple[tuple[Interval, ...], ...]:
     """Start and end of every operation of every rank: the rows of a Gantt chart.
 

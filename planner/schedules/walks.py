@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.hardware.reading.quantities import Nanoseconds
+
 Ints = NDArray[np.int64]
 
 PAYS = 1 << 22
@@ -23,7 +25,7 @@ def forwards(
     first: Sequence[int],
     second: Sequence[int],
     lags: Sequence[int],
-    p2p: int,
+    p2p: Nanoseconds,
     durations: Sequence[Sequence[int]],
     ends: Sequence[MutableSequence[int]],
     inputs: int,
@@ -59,7 +61,7 @@ def backwards(
     lags: Sequence[int],
     slots: Sequence[int],
     times: Sequence[int],
-    p2p: int,
+    p2p: Nanoseconds,
     ends: Sequence[int],
     node: int,
     inputs: int,

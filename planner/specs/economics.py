@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from planner.hardware.reading.money import PriceField
 from planner.hardware.reading.numbers import Float
-from planner.hardware.reading.units import (
+from planner.hardware.reading.quantities import (
     BytesPerSecond,
     GpuHours,
     KgPerKwh,

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from planner.hardware.reading.numbers import NO_SWITCH, Float
-from planner.hardware.reading.units import Flops
+from planner.hardware.reading.quantities import Flops
 from planner.specs.lengths import Draws, Lengths, Padding, draws_of, refuse_padding
 
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "mxfp8", "nvfp4"]
@@ -328,7 +328,7 @@ class TrainingSpec(BaseModel):
         """Check that the run's length is given once, and that the ramp is shorter."""
         if self.tokens is not None and self.compute is not None:
             raise ValueError("give tokens or compute, not both")
-        if self.compute == 0:
+        if self.compute == 0.0:
             raise ValueError("compute is 0; it must be more than 0 FLOP")
         if self.inference_tokens is not None and self.tokens != "compute-optimal":
             raise ValueError("inference_tokens goes with tokens: compute-optimal")

@@ -13,6 +13,7 @@ from planner.cost.workload import Workload
 from planner.hardware.graph.fabric import Fabric
 from planner.hardware.graph.placement import Levels
 from planner.hardware.graph.topology import ClusterTopology
+from planner.hardware.reading.quantities import BytesPerSecond
 from planner.specs.layouts.context import inner_degree
 from planner.specs.layouts.layout import Layout
 
@@ -202,7 +203,7 @@ def _inside(fabric: Fabric, members: Ints) -> float:
     links = fabric.scale_up
     if fabric.mesh_link is not None:
         pairs = (ranks - 1) * _slowest_link(fabric, members, group, domain)
-        links = float(pairs[together].min())
+        links = BytesPerSecond(pairs[together].min())
     leaving = np.bincount(group)[group] > 1
     senders = np.bincount(domain, weights=ranks - leaving)
     return min(links, fabric.staging / max(float(senders.max()), 1.0))

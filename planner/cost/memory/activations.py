@@ -26,6 +26,7 @@ from planner.cost.parameters.magnitudes import kept_weight_bytes
 from planner.cost.parameters.weights import keeps_quantised, linear_weights
 from planner.cost.pricing import Pricing
 from planner.cost.routing import imbalance
+from planner.hardware.reading.quantities import Bytes, Column
 from planner.models.layers.blocks import LayerKind, Mlp, Moe, ScanBlock
 from planner.models.layers.parts import Region, SavedTensor
 from planner.specs.layouts.recompute import RecomputeKind
@@ -77,7 +78,7 @@ def expert_tokens(
 
 def saved_bytes(
     pricing: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
-) -> Floats:
+) -> Column[Bytes]:
     """Bytes that one layer keeps on the GPU per micro-batch.
 
     The bytes kept at all, less the share that is offloaded to the host.
@@ -97,7 +98,7 @@ def saved_bytes(
 
 def kept_bytes(
     pricing: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
-) -> Floats:
+) -> Column[Bytes]:
     """Bytes that one layer keeps per micro-batch under a kind of recompute.
 
     Replayed where the framework's eager operators are known, else
@@ -115,7 +116,7 @@ def kept_bytes(
 
 def counted_bytes(
     pricing: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
-) -> Floats:
+) -> Column[Bytes]:
     """Bytes that one layer keeps per micro-batch, by formula.
 
     The sum over the layer's saved tensors of width x element size x the rank's
@@ -132,7 +133,7 @@ def counted_bytes(
     References:
         Korthikanti et al., arXiv:2205.05198, section 4.
     """
-    total = np.zeros(len(meshes))
+    total = meshes.zeros()
     if layer.role == "below":
         return total
     for tensor in layer.saved():
@@ -175,7 +176,7 @@ def _readers(pricing: Pricing, layer: LayerKind, tensor: str) -> int:
 
 def _beside_bytes(
     pricing: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
-) -> Floats:
+) -> Column[Bytes]:
     """Bytes of dropout masks, adapters' columns, repeated K and V, and scores. [B].
 
     Masks are kept with the norms' inputs.
@@ -271,7 +272,7 @@ def _element(
 
 def transient_bytes(
     pricing: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
-) -> Floats:
+) -> Column[Bytes]:
     """Bytes that the backward of one layer needs beside the saved activations.
 
     Two gathered inputs with sp, and the larger of the layer's two halves. The
@@ -300,10 +301,10 @@ def transient_bytes(
 
 def _counted_transient(
     pricing: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
-) -> Floats:
+) -> Column[Bytes]:
     """Bytes that the backward of one layer needs by formula, without offload. [B]."""
     if layer.role == "below":
-        return np.zeros(len(meshes))
+        return meshes.zeros()
     local = tokens(pricing, meshes)
     gathered = np.where(meshes.sp > 0, 2.0 * ELEMENT * layer.hidden * local, 0.0)
     ffn = _ffn_gradients(pricing, layer, meshes)
@@ -338,7 +339,7 @@ def _rebuilt_bytes(
 ) -> dict[Region, Floats]:
     """Bytes that recomputed modules build again, by half of the layer. [B]."""
     halves: dict[Region, Floats]
-    halves = {"attention": np.zeros(len(meshes)), "ffn": np.zeros(len(meshes))}
+    halves = {"attention": meshes.zeros(), "ffn": meshes.zeros()}
     names = rebuilt(kind, layer) if kind.modules else frozenset()
     for tensor in layer.saved():
         if tensor.name in names:

@@ -14,6 +14,7 @@ from planner.cost.parameters.quantised import dequantised_bytes, gather_width
 from planner.cost.parameters.rank_parameters import Owned, layer_owned
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
+from planner.hardware.reading.quantities import Bytes, Column
 from planner.models.layers.blocks import LayerKind
 
 GB = 1e9
@@ -31,17 +32,17 @@ def context_bytes(workload: Workload) -> float:
     return workload.framework.profile.context_gb * GB
 
 
-def _dummy_weights(layer: LayerKind, meshes: Meshes) -> Floats:
+def _dummy_weights(layer: LayerKind, meshes: Meshes) -> Column[Bytes]:
     """Bytes of one bf16 gradient per distinct weight shape of a layer. [B]."""
     shapes = {(g.inputs, g.outputs, g.split) for g in layer.gemms()}
-    total = np.zeros(len(meshes))
+    total = meshes.zeros()
     for inputs, outputs, split in shapes:
         share = meshes.etp if split.startswith("expert") else meshes.tp
         total += ELEMENT * inputs * outputs / np.where(split == "replicated", 1, share)
     return total
 
 
-def _stage_messages(workload: Workload, meshes: Meshes) -> Floats:
+def _stage_messages(workload: Workload, meshes: Meshes) -> Column[Bytes]:
     """Bytes of an activation sent and a gradient received, with a pipeline. [B]."""
     width = ELEMENT * workload.model.stream_width
     message = width * tokens(workload, meshes) * sequence_split(meshes)
@@ -78,7 +79,7 @@ def buffer_bytes(pricing: Pricing, meshes: Meshes) -> Floats:
     return total
 
 
-def layer_buffers(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def layer_buffers(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]:
     """Bytes of sharded states that the backward of a layer has whole.
 
     Under ZeRO-3 ``w_g n_g + (w_r + 2) n_r``: parameters of the layers that are
@@ -122,7 +123,7 @@ def layer_buffers(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     return np.where(meshes.zero == 3, sharded, unit) + inside
 
 
-def _reduced_unit(pricing: Pricing, owned: Owned) -> Floats:
+def _reduced_unit(pricing: Pricing, owned: Owned) -> Column[Bytes]:
     """Buffers that ZeRO-2 reduces a unit's whole gradients from. [B]."""
     recipe = pricing.recipe
     count = recipe.reduce_buffers if recipe.reduces_units else 0
@@ -130,8 +131,12 @@ def _reduced_unit(pricing: Pricing, owned: Owned) -> Floats:
 
 
 def working_bytes(
-    pricing: Pricing, owned: Owned, meshes: Meshes, saved: Floats, own: Floats
-) -> Floats:
+    pricing: Pricing,
+    owned: Owned,
+    meshes: Meshes,
+    saved: Column[Bytes],
+    own: Column[Bytes],
+) -> Column[Bytes]:
     """Bytes of a layer beside its saved activations while it is at work.
 
     The backward's own buffers and the sharded states that are whole. Where gradients
@@ -164,7 +169,7 @@ def _limited(whole: Floats, limit: float | None, largest: Floats) -> Floats:
     return np.minimum(whole, np.maximum(limit, largest))
 
 
-def head_buffers(pricing: Pricing, meshes: Meshes) -> Floats:
+def head_buffers(pricing: Pricing, meshes: Meshes) -> Column[Bytes]:
     """Bytes of ZeRO-3 shards that are whole while the loss has its backward.
 
     The layer whose parameters are gathered ahead, and the head with its gradient.
@@ -185,7 +190,7 @@ def head_buffers(pricing: Pricing, meshes: Meshes) -> Floats:
         [unit.dense + unit.expert + unit.packed[0] + unit.packed[1] for unit in units]
     )
     if recipe.live_parameters is not None:
-        ahead = np.zeros(len(meshes))
+        ahead = meshes.zeros()
     total = recipe.gather_bytes * ahead
     replayed = is_replayed(pricing, meshes)
     total = np.where(replayed & (not recipe.flat_parameters), 0.0, total)
@@ -237,7 +242,7 @@ def head_bytes(
     return head * (gather_width(pricing, linears=False) + gradient)
 
 
-def budget_bytes(pricing: Pricing, meshes: Meshes) -> Floats:
+def budget_bytes(pricing: Pricing, meshes: Meshes) -> Column[Bytes]:
     """Memory left on a rank for states and activations.
 
     ``(room / z - context - NCCL) phi / f - buffers`` with phi the packing that the

@@ -13,6 +13,7 @@ from planner.cost.meshes import Floats, Groups, Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.hardware.nccl import CommunicatorMemory, nccl
+from planner.hardware.reading.quantities import Bytes, Column
 
 GB = 1e9
 NEIGHBOURS = 2
@@ -23,7 +24,7 @@ BOTH_WAYS = 2
 Mask = npt.NDArray[np.bool_]
 
 
-def communication_bytes(pricing: Pricing, meshes: Meshes) -> Floats:
+def communication_bytes(pricing: Pricing, meshes: Meshes) -> Column[Bytes]:
     """Bytes that NCCL and overlapped exchanges have allocated on a rank.
 
     One communicator per group in use, each with the buffers of its connections;
@@ -37,14 +38,14 @@ def communication_bytes(pricing: Pricing, meshes: Meshes) -> Floats:
     memory of libraries other than NCCL for the exchange of experts.
     """
     each = pricing.profile.communicator_gb
-    total = np.zeros(len(meshes))
+    total = meshes.zeros()
     for used, size in _communicators(pricing, meshes):
         if used.any():
             total += np.where(used, size() if each is None else each * GB, 0.0)
     return total + _overlap_bytes(pricing, meshes)
 
 
-def _overlap_bytes(pricing: Pricing, meshes: Meshes) -> Floats:
+def _overlap_bytes(pricing: Pricing, meshes: Meshes) -> Column[Bytes]:
     """Registered activations of tensor exchanges that overlap. [B]."""
     count = pricing.recipe.overlap_buffers * pricing.takes("tp_overlap", meshes)
     message = ELEMENT * pricing.model.hidden * tokens(pricing, meshes)
@@ -102,7 +103,9 @@ def _ends(workload: Workload, meshes: Meshes) -> Groups:
     )
 
 
-def collective_bytes(kept: CommunicatorMemory, arch: str, group: Groups) -> Floats:
+def collective_bytes(
+    kept: CommunicatorMemory, arch: str, group: Groups
+) -> Column[Bytes]:
     """Buffers of a communicator for collectives.
 
     Inside a domain each rank receives on every channel from its neighbour in the
@@ -136,7 +139,7 @@ def collective_bytes(kept: CommunicatorMemory, arch: str, group: Groups) -> Floa
     return size
 
 
-def all_to_all_bytes(kept: CommunicatorMemory, group: Groups) -> Floats:
+def all_to_all_bytes(kept: CommunicatorMemory, group: Groups) -> Column[Bytes]:
     """Buffers of a communicator in which every rank sends to every other.
 
     Each peer in the domain has connections of its own; all others share one pool
@@ -155,7 +158,7 @@ def all_to_all_bytes(kept: CommunicatorMemory, group: Groups) -> Floats:
     return size
 
 
-def pools(kept: CommunicatorMemory) -> float:
+def pools(kept: CommunicatorMemory) -> Bytes:
     """Bytes of the two pools of sends and receives over the network. [B].
 
     Args:
@@ -169,7 +172,7 @@ def pools(kept: CommunicatorMemory) -> float:
 
 def _stage_bytes(
     kept: CommunicatorMemory, workload: Workload, meshes: Meshes
-) -> Floats:
+) -> Column[Bytes]:
     """Buffers for sends to, and receives from, the stages before and after. [B]."""
     _, crosses = axes.stage_bandwidth(workload.topology, meshes)
     neighbours = np.minimum(meshes.pp - 1, NEIGHBOURS)

@@ -38,7 +38,7 @@ def key_width(layer: LayerKind, meshes: Meshes, *, repeated: bool = False) -> Fl
     if not isinstance(attention, Attention):
         return np.full(len(meshes), float(attention.query_width + attention.out_width))
     if not attention.heads:
-        return np.zeros(len(meshes))
+        return meshes.zeros()
     fewest = attention.heads if repeated else attention.kv_heads
     heads = np.maximum(fewest, meshes.tp * meshes.ulysses)
     return np.asarray(2.0 * heads * attention.head_dim)
@@ -90,7 +90,7 @@ def context_buffers(
         columns = block.inner_width + block.out_width + repeated_width(layer, meshes)
         return np.where(meshes.cp > 1, DEAL_BUFFERS * ELEMENT * columns, 0.0)
     ranks = meshes.cp / meshes.ulysses
-    kept = np.zeros(len(meshes))
+    kept = meshes.zeros()
     for exchange, rows in exchanges(meshes):
         kept = np.where(rows, exchange.buffers(ranks), kept)
     keys = kept * ELEMENT * key_width(layer, meshes, repeated=repeated)

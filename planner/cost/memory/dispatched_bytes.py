@@ -4,16 +4,17 @@ import numpy as np
 
 from planner.cost.kernels import ELEMENT
 from planner.cost.memory.tokens import sequence_split, tokens
-from planner.cost.meshes import Floats, Meshes
+from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.routing import parts_reached
+from planner.hardware.reading.quantities import Bytes, Column
 from planner.models.layers.blocks import LayerKind, Moe
 from planner.specs.layouts.recompute import RecomputeKind
 
 
 def dispatched_bytes(
     pricing: Pricing, layer: LayerKind, kind: RecomputeKind, meshes: Meshes
-) -> Floats:
+) -> Column[Bytes]:
     """Bytes that a recomputed layer's exchange between expert ranks leaves behind.
 
     ``2 h tau_r (c + 1)``: tokens that other ranks sent, a copy for each of the c ranks
@@ -31,7 +32,7 @@ def dispatched_bytes(
     ffn = layer.ffn
     stays = pricing.recipe.keeps_dispatched and kind.rebuilds_layer
     if not stays or not isinstance(ffn, Moe):
-        return np.zeros(len(meshes))
+        return meshes.zeros()
     others = parts_reached(ffn, meshes.ep)
     reached = others * meshes.ep / np.maximum(meshes.ep - 1, 1)
     rows = tokens(pricing, meshes) * sequence_split(meshes)

@@ -4,6 +4,7 @@ import numpy as np
 
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.pricing import Pricing
+from planner.hardware.reading.quantities import Bytes, Column
 
 BUILT = 8
 """Bytes of an element while a mask is made: fp32 ones, and their lower triangle. [B]"""
@@ -33,7 +34,7 @@ def mask_bytes(pricing: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
     return whole / meshes.cp, np.where(meshes.cp > 1, whole, 0.0)
 
 
-def built_bytes(pricing: Pricing, meshes: Meshes) -> Floats:
+def built_bytes(pricing: Pricing, meshes: Meshes) -> Column[Bytes]:
     """Bytes that the loader of a GPU of the first or last stage takes on its host.
 
     ``2 * 8 s^2`` by one of t tensor ranks: every process makes a mask of its own.

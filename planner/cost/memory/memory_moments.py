@@ -300,7 +300,7 @@ class _Filler:
 
     def _signs_differ(self) -> Floats:
         """1 where some layer gains by its backward and another loses."""
-        more, less = np.zeros(len(self.meshes)), np.zeros(len(self.meshes))
+        more, less = self.meshes.zeros(), self.meshes.zeros()
         for unit in self.layers:
             for saved in unit.saved:
                 more = np.maximum(more, unit.late > saved)

@@ -14,6 +14,7 @@ from planner.cost.parameters.quantised import HALF, gather_width
 from planner.cost.parameters.rank_parameters import Owned, padded_vocab
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
+from planner.hardware.reading.quantities import Bytes, Column
 
 ADAM = frozenset({"adamw", "lamb"})
 """Optimizers that divide by the root of a moment: one more number a parameter."""
@@ -33,7 +34,7 @@ SINGLE = 4
 """Bytes of an fp32 number. [B]"""
 
 
-def unit_bytes(pricing: Pricing, owned: Owned) -> Floats:
+def unit_bytes(pricing: Pricing, owned: Owned) -> Column[Bytes]:
     """Bytes of a unit's whole parameters as they are gathered: ``w_g n``.
 
     Args:
@@ -54,7 +55,7 @@ def _updated(owned: Owned, meshes: Meshes) -> Floats:
     return dense + owned.expert / np.where(sharded, meshes.expert_shard, 1)
 
 
-def step_copies(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def step_copies(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]:
     """Bytes that an optimizer step copies of all parameters at once: ``w n / S``.
 
     Adam over lists of tensors makes the roots of all second moments before it
@@ -89,7 +90,7 @@ def step_copies(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     return each * stays * _updated(owned, meshes)
 
 
-def step_working(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def step_working(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]:
     """Bytes that an optimizer step makes of one tensor, the unit's largest.
 
     A loop of Adam: one number in the format of the moments. Adafactor: two fp32
@@ -112,7 +113,7 @@ def step_working(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
         fp32, ``torch.linalg.svd`` with its copy and both factors.
     """
     training, recipe = pricing.training, pricing.recipe
-    nothing = np.zeros(len(meshes))
+    nothing = meshes.zeros()
     away = pricing.offload.optimizer >= 1
     if away or training.frozen or training.optimizer_in_backward:
         return nothing
@@ -142,7 +143,7 @@ def _projecting(optimizer: str, owned: Owned) -> Floats | float:
     return SINGLE * (DECOMPOSED * short * long + short**2)
 
 
-def load_copies(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def load_copies(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]:
     """Bytes of moments that a resume loads beside the optimizer's own moments.
 
     Args:
@@ -177,13 +178,13 @@ def save_staging(
     """
     form = pricing.recipe.checkpoint
     whole = np.where(meshes.zero == 3, unit_bytes(pricing, owned), 0.0)
-    nothing = np.zeros(len(meshes))
+    nothing = meshes.zeros()
     if form == "model":
         return whole, nothing
     return nothing, whole if form == "units" else nothing
 
 
-def quantising_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats:
+def quantising_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Column[Bytes]:
     """Bytes of a 16-bit linear beside its 4-bit form while a model is loaded.
 
     Args:
@@ -194,13 +195,13 @@ def quantising_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Floats
     Returns:
         Memory. [B], shape (meshes,)
     """
-    nothing = np.zeros(len(meshes))
+    nothing = meshes.zeros()
     if workload.training.method != "qlora" or not owned.matrices:
         return nothing
     return HALF * owned.largest[0] * owned.largest[1] + nothing
 
 
-def tied_gradient(pricing: Pricing, meshes: Meshes) -> Floats:
+def tied_gradient(pricing: Pricing, meshes: Meshes) -> Column[Bytes]:
     """Bytes of a tied head's gradient, to which the embedding's is added.
 
     Returns:
@@ -232,7 +233,7 @@ def embedding_temporaries(pricing: Pricing, meshes: Meshes) -> tuple[Floats, Flo
         what nothing else holds, but no subclass of a tensor.
     """
     training, recipe, model = pricing.training, pricing.recipe, pricing.model
-    nothing = np.zeros(len(meshes))
+    nothing = meshes.zeros()
     if training.frozen:
         return nothing, nothing
     table = padded_vocab(pricing, meshes) * model.hidden

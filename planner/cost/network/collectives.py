@@ -19,6 +19,7 @@ from planner.hardware.calibration import GpuCalibration, NetworkCalibration, net
 from planner.hardware.graph.domains import domain_calibration
 from planner.hardware.graph.topology import ClusterTopology
 from planner.hardware.nccl import NcclConstants, nccl
+from planner.hardware.reading.quantities import Bytes, BytesPerSecond, Column, Seconds
 
 FEW_RANKS = 0.25
 """Power of 8 / n by which a group below eight ranks saturates at a longer message,
@@ -31,15 +32,15 @@ UNLIMITED = (np.inf, np.inf, np.inf)
 class Fabric:
     """Measured rates of one cluster's links."""
 
-    ring: float
+    ring: BytesPerSecond
     """Bus bandwidth of a large ring inside a domain. [B/s]"""
-    pair: float | None
+    pair: BytesPerSecond | None
     """Bandwidth of large collectives of two ranks; None: as of more. [B/s]"""
     nvls: float
     """Bus bandwidth of a large in-switch all-reduce; 0 without it. [B/s]"""
     nvls_ranks: int
     """Fewest ranks for which NCCL reduces in the switch. [1]"""
-    all_to_all: float
+    all_to_all: BytesPerSecond
     """Rate at which a rank sends inside a domain, all at once. [B/s]"""
     reduced: Saturation
     """Measured all-reduce; in the switch where it has one."""
@@ -53,14 +54,14 @@ class Fabric:
     """Line rate at which one collective can leave a domain. [B/s]"""
     copied: float
     """Part of a ring's pass that is as long as the whole message below a switch. [1]"""
-    nic: float
+    nic: BytesPerSecond
     """Line rate of one NIC. [B/s]"""
     nics: int
     """NICs of a domain. [1]"""
     tree_channel: tuple[float, float, float]
     """Most that a channel of a tree moves over 1, 2 and more domains. [B/s]"""
 
-    def rings(self, ranks: Ints, passes: int) -> Floats:
+    def rings(self, ranks: Ints, passes: int) -> Column[BytesPerSecond]:
         """Bus bandwidth of a large ring of few or many ranks of a domain.
 
         Args:
@@ -73,7 +74,7 @@ class Fabric:
         slower = np.maximum(self.few(ranks, passes), 1.0)
         return self._unless_pair(self.ring / slower, ranks)
 
-    def all_to_alls(self, ranks: Ints) -> Floats:
+    def all_to_alls(self, ranks: Ints) -> Column[BytesPerSecond]:
         """Rate at which a rank of a domain sends to few or many others at once.
 
         Args:
@@ -84,7 +85,7 @@ class Fabric:
         """
         return self._unless_pair(self.all_to_all / self.few(ranks, 1), ranks)
 
-    def _unless_pair(self, rate: Floats, ranks: Ints) -> Floats:
+    def _unless_pair(self, rate: Floats, ranks: Ints) -> Column[BytesPerSecond]:
         """The rate, and that of a pair where two ranks of a bus have one. [B/s]."""
         return rate if self.pair is None else np.where(ranks == 2, self.pair, rate)
 
@@ -185,7 +186,7 @@ def _inside(
     group: Groups,
     plateau: Floats,
     switch: npt.NDArray[np.bool_],
-) -> Floats:
+) -> Column[Seconds]:
     """Time of one pass inside a domain, at the curve's rate for a like message. [s].
 
     A ring moves chunks of ``message / n``. For more ranks than the measured curve's
@@ -201,18 +202,20 @@ def _inside(
     return (n - 1) / n * message / (plateau * share * group.inside_share)
 
 
-def _crossing_rate(links: Fabric, group: Groups) -> Floats:
+def _crossing_rate(links: Fabric, group: Groups) -> Column[BytesPerSecond]:
     """Bus bandwidth of a large ring that leaves its domain. [B/s]."""
     inside = links.ring * group.inside_share
     return np.minimum(_line_rate(links, group) * links.network.efficiency, inside)
 
 
-def _line_rate(links: Fabric, group: Groups) -> Floats:
+def _line_rate(links: Fabric, group: Groups) -> Column[BytesPerSecond]:
     """Line rate of a ring or a tree between domains. [B/s]."""
     return np.minimum(group.ring_bandwidth, links.exit_rate)
 
 
-def _outside(links: Fabric, message: Floats, group: Groups, *, passes: int) -> Floats:
+def _outside(
+    links: Fabric, message: Floats, group: Groups, *, passes: int
+) -> Column[Seconds]:
     """Time of ring passes across domains: the faster of LL128 and Simple. [s]."""
     n, q = group.size, group.domains
     volume = passes * (n - 1) / n * message / _crossing_rate(links, group)
@@ -222,7 +225,9 @@ def _outside(links: Fabric, message: Floats, group: Groups, *, passes: int) -> F
     return np.minimum(lines + volume / links.tuner.protocol.ring_ll128, simple + volume)
 
 
-def all_gather_time(links: Fabric, message: Floats, group: Groups) -> Floats:
+def all_gather_time(
+    links: Fabric, message: Column[Bytes], group: Groups
+) -> Column[Seconds]:
     """Time to gather a tensor of *message* bytes, or to reduce-scatter one.
 
     Inside a domain ``(n-1)/n S / B(S)``, with B(S) the plateau of a ring times
@@ -248,7 +253,7 @@ def all_gather_time(links: Fabric, message: Floats, group: Groups) -> Floats:
     )
 
 
-def turn_latency(links: Fabric, group: Groups) -> Floats:
+def turn_latency(links: Fabric, group: Groups) -> Column[Seconds]:
     """Latency of a reduction to, or a broadcast from, one rank of a group.
 
     NCCL has only a ring for these: ``base + (n - q) intra + (q - 1) net``.
@@ -268,7 +273,9 @@ def turn_latency(links: Fabric, group: Groups) -> Floats:
     return np.where(group.size > 1, time, 0.0)
 
 
-def all_reduce_time(links: Fabric, message: Floats, group: Groups) -> Floats:
+def all_reduce_time(
+    links: Fabric, message: Column[Bytes], group: Groups
+) -> Column[Seconds]:
     """Time to all-reduce a tensor of *message* bytes.
 
     Inside a domain the switch reduces (NVLS) from a few ranks on, else a ring
@@ -297,7 +304,7 @@ def all_reduce_time(links: Fabric, message: Floats, group: Groups) -> Floats:
 
 def _by_place(
     group: Groups, inside: Callable[[], Floats], outside: Callable[[], Floats]
-) -> Floats:
+) -> Column[Seconds]:
     """Time inside or across domains; a case that no group is in is not priced. [s]."""
     several = group.size > 1
     near = inside() if (several & group.intra).any() else 0.0
@@ -326,7 +333,9 @@ def _tree(links: Fabric, message: Floats, group: Groups) -> Floats:
     return np.asarray(latency + fill + 2 * message / rate, dtype=np.float64)
 
 
-def all_to_all_time(links: Fabric, sent: Floats, group: Groups) -> Floats:
+def all_to_all_time(
+    links: Fabric, sent: Column[Bytes], group: Groups
+) -> Column[Seconds]:
     """Time of an all-to-all in which every rank sends *sent* bytes in total.
 
     Bytes for the own domain and bytes that leave it travel at the same time::
@@ -349,11 +358,11 @@ def all_to_all_time(links: Fabric, sent: Floats, group: Groups) -> Floats:
 
 def dispatch_time(
     links: Fabric,
-    inside: Floats,
-    outside: Floats,
+    inside: Column[Bytes],
+    outside: Column[Bytes],
     group: Groups,
     efficiency: float | None = None,
-) -> Floats:
+) -> Column[Seconds]:
     """Time in which every rank sends to many others, inside its domain and out of it.
 
     Args:
@@ -378,8 +387,11 @@ def dispatch_time(
 
 
 def send_time(
-    links: Fabric, message: Floats, line_rate: Floats, crosses: npt.NDArray[np.bool_]
-) -> Floats:
+    links: Fabric,
+    message: Column[Bytes],
+    line_rate: Column[BytesPerSecond],
+    crosses: npt.NDArray[np.bool_],
+) -> Column[Seconds]:
     """Time to send *message* bytes to one other rank, all pairs at once.
 
     Args:

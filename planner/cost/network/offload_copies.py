@@ -6,6 +6,7 @@ from planner.cost.meshes import Floats, Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.hardware.host import host, nvme
+from planner.hardware.reading.quantities import Bytes, BytesPerSecond, Column, Seconds
 
 ADAM_STATES = 12.0
 """Master weight and two moments of a parameter, read from NVMe and written. [B]"""
@@ -13,7 +14,7 @@ HOST_TRAFFIC = 28.0
 """Host memory that Adam moves per parameter: reads 4 numbers, writes 3. [B]"""
 
 
-def copy_bandwidth(workload: Workload) -> float:
+def copy_bandwidth(workload: Workload) -> BytesPerSecond:
     """Rate of one GPU's copies to or from its host: link times its efficiency.
 
     Returns:
@@ -23,10 +24,10 @@ def copy_bandwidth(workload: Workload) -> float:
         nvbandwidth and vendors' acceptance limits, ``hardware/calibration/host.yaml``.
     """
     link = workload.topology.cluster.host_link
-    return float(link.bandwidth * host(link.name).copy_efficiency)
+    return link.bandwidth * host(link.name).copy_efficiency
 
 
-def host_update_time(pricing: Pricing, updated: Floats) -> Floats:
+def host_update_time(pricing: Pricing, updated: Floats) -> Column[Seconds]:
     """Optimizer step on the host: gradients down, Adam in host memory, weights up.
 
     ``o P ((w_grad + w_param) / B_host + 28 / B_memory)`` with o the share that
@@ -58,7 +59,7 @@ def host_update_time(pricing: Pricing, updated: Floats) -> Floats:
     return share * updated * (wire + memory + drives)
 
 
-def nvme_bandwidth(workload: Workload) -> tuple[float, float]:
+def nvme_bandwidth(workload: Workload) -> tuple[BytesPerSecond, BytesPerSecond]:
     """One GPU's share of the drives of its node, all its GPUs at work.
 
     Returns:
@@ -72,7 +73,7 @@ def nvme_bandwidth(workload: Workload) -> tuple[float, float]:
     return share * drive.read_bandwidth, share * drive.write_bandwidth
 
 
-def paging_time(workload: Workload, moments: Floats) -> Floats:
+def paging_time(workload: Workload, moments: Column[Bytes]) -> Column[Seconds]:
     """Time of paged moments on their way to the GPU and back, once a step.
 
     Args:
@@ -86,7 +87,7 @@ def paging_time(workload: Workload, moments: Floats) -> Floats:
     return 2.0 * moments / copy_bandwidth(workload)
 
 
-def fetch_time(pricing: Pricing, sharded: Floats) -> Floats:
+def fetch_time(pricing: Pricing, sharded: Floats) -> Column[Seconds]:
     """Time to fetch a rank's shard of a unit from the host, in the format kept.
 
     Args:
@@ -108,7 +109,9 @@ def fetch_time(pricing: Pricing, sharded: Floats) -> Floats:
     return moved / rate
 
 
-def exposed_copies(pricing: Pricing, saved: Floats, beside: Floats) -> Floats:
+def exposed_copies(
+    pricing: Pricing, saved: Column[Bytes], beside: Column[Seconds]
+) -> Column[Seconds]:
     """Exposed time of copying a layer's activations beside its own pass.
 
     ``max(0, o A / B_host - t)``: out during the forward, back in the backward.

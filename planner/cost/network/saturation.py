@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 
 from planner.cost.meshes import Floats
+from planner.hardware.reading.quantities import Bytes, Column, Seconds
 from planner.hardware.scale_up import Curve
 
 CURVE_RANKS = 8
@@ -18,9 +19,9 @@ CURVE_PASSES = 2 * (CURVE_RANKS - 1) / CURVE_RANKS
 class Saturation:
     """Bus bandwidth of eight ranks by message."""
 
-    sizes: Floats
+    sizes: Column[Bytes]
     """Messages. [B]"""
-    times: Floats
+    times: Column[Seconds]
     """Times of the messages, made never to fall. [s]"""
     plateau: float
     """Bus bandwidth of the largest message. [B/s]"""
@@ -36,7 +37,7 @@ class Saturation:
         times = np.maximum.accumulate(CURVE_PASSES * sizes / rates)
         return cls(sizes, times, float(rates[-1]))
 
-    def share(self, message: Floats) -> Floats:
+    def share(self, message: Column[Bytes]) -> Floats:
         """Part of the plateau that a message reaches.
 
         Args:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from planner.cost.meshes import Floats, Ints
 from planner.hardware.nccl import NcclConstants
+from planner.hardware.reading.quantities import BytesPerSecond, Column, Seconds
 
 Protocol = Literal["ll", "ll128", "simple"]
 
@@ -27,7 +28,7 @@ def _hop(
 
 def _intra(
     constants: NcclConstants, algorithm: str, protocol: Protocol, domains: Ints
-) -> Floats:
+) -> Column[Seconds]:
     """Latency of a hop inside a domain; across nodes at least the posting's. [s]."""
     factor = constants.net_overhead_simple if protocol == "simple" else 1.0
     overhead = factor * constants.net_overhead["intel"]
@@ -42,7 +43,7 @@ def ring_latency(
     domains: Ints,
     passes: int,
     slower: float = 1.0,
-) -> Floats:
+) -> Column[Seconds]:
     """Latency of a ring: ``base + (steps - crossings) intra + crossings net``.
 
     With ``steps = passes (n - 1)`` of which ``passes (q - 1)`` cross domains; a
@@ -79,7 +80,7 @@ def tree_latency(
     ranks: Ints,
     domains: Ints,
     slower: float = 1.0,
-) -> Floats:
+) -> Column[Seconds]:
     """Latency of a tree: ``base + 2 [(n/q - 1) intra + log2(q) net]``.
 
     Args:
@@ -103,8 +104,8 @@ def tree_latency(
 
 
 def tree_limit(
-    per_channel: Sequence[float], nic: float, nics: Ints, domains: Ints
-) -> Floats:
+    per_channel: Sequence[float], nic: BytesPerSecond, nics: Ints, domains: Ints
+) -> Column[BytesPerSecond]:
     """Most that the channels of a tree move, whatever the NICs and links could.
 
     One channel for each NIC, two for each of up to four fast ones::
@@ -135,7 +136,7 @@ def message_latency(
     inside: npt.NDArray[np.bool_],
     slower: float = 1.0,
     hops: Floats | float = 1.0,
-) -> Floats:
+) -> Column[Seconds]:
     """Latency of one message: a Simple ring's base and its hops.
 
     Args:

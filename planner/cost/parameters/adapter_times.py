@@ -10,6 +10,7 @@ from planner.cost.parameters.quantised import HALF, element_bytes, is_quantised
 from planner.cost.pricing import Pricing
 from planner.cost.streaming import memory_time
 from planner.cost.workload import Workload
+from planner.hardware.reading.quantities import Column, Seconds
 from planner.models.layers.blocks import LayerKind
 from planner.models.layers.parts import Gemm
 
@@ -101,7 +102,7 @@ def adapter_width(
 
 def _pair_weight_time(
     pricing: Pricing, rows: Floats, outputs: Floats, inputs: Floats
-) -> Floats:
+) -> Column[Seconds]:
     """Weight gradients of one adapter's two factors. [s], shape (meshes,)."""
     rate = gemm_rate(pricing, narrow=False)
     inner = np.full(len(rows), float(pricing.training.lora.rank))

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-import numpy as np
-
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.quantised import HALF
 from planner.cost.workload import Workload
@@ -206,7 +204,7 @@ def adapter_parameters(
     References:
         Hu et al. 2021, arXiv 2106.09685; Megatron-Bridge's ParallelLinearAdapter.
     """
-    dense, expert = np.zeros(len(meshes)), np.zeros(len(meshes))
+    dense, expert = meshes.zeros(), meshes.zeros()
     for gemm, size in _sizes(workload, layer, workload.training.lora.rank):
         if gemm.split.startswith("expert"):
             assert isinstance(layer.ffn, Moe)
@@ -227,7 +225,7 @@ def adapter_sums(
     Returns:
         Elements of dense and of expert adapters. [1], shape (meshes,)
     """
-    dense, expert = np.zeros(len(meshes)), np.zeros(len(meshes))
+    dense, expert = meshes.zeros(), meshes.zeros()
     inner = 2.0 * workload.training.lora.rank
     for gemm, size in _sizes(workload, layer, 1):
         pairs = len(adapters_beside(workload, layer, gemm.name))

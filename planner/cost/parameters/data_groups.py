@@ -13,6 +13,7 @@ from planner.cost.parameters.quantised import gather_width
 from planner.cost.parameters.rank_parameters import Owned
 from planner.cost.parameters.whole_tensors import owner_turns
 from planner.cost.pricing import Pricing
+from planner.hardware.reading.quantities import Column, Seconds
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class DataGroups:
         return replace(self, meshes=meshes, shard=self.copy, expert=self.copy)
 
 
-def gather_time(data: DataGroups, owned: Owned) -> Floats:
+def gather_time(data: DataGroups, owned: Owned) -> Column[Seconds]:
     """Time to gather one unit's parameters from their shards, once a step.
 
     With a second copy of the weights only what trains comes from all ranks: the copy
@@ -86,7 +87,9 @@ def gather_time(data: DataGroups, owned: Owned) -> Floats:
     return np.where(copied, apart, time)
 
 
-def regather_time(data: DataGroups, owned: Owned, first: Floats) -> Floats:
+def regather_time(
+    data: DataGroups, owned: Owned, first: Column[Seconds]
+) -> Column[Seconds]:
     """Time to gather one unit's parameters again in a step.
 
     A second copy of the weights, which a rank keeps its part of when it first drops
@@ -127,7 +130,7 @@ def _gathered(data: DataGroups, owned: Owned, dense: Floats, expert: Floats) -> 
     return time + np.where(meshes.zero == 3, fetch_time(pricing, shards), 0.0)
 
 
-def scatter_time(data: DataGroups, owned: Owned) -> Floats:
+def scatter_time(data: DataGroups, owned: Owned) -> Column[Seconds]:
     """Time to reduce one unit's gradients on to their shards.
 
     Without shards (ZeRO 0) an all-reduce; with hybrid sharding the shards are
@@ -158,7 +161,7 @@ def scatter_time(data: DataGroups, owned: Owned) -> Floats:
     return dense + expert + _turns(data, owned)
 
 
-def _turns(data: DataGroups, owned: Owned) -> Floats:
+def _turns(data: DataGroups, owned: Owned) -> Column[Seconds]:
     """Time that the owners of whole tensors add by taking turns. [s]."""
     times = owner_turns(data.pricing, data.links, data.shard, owned.tensors)
     return np.where((data.meshes.zero == 1) | (data.meshes.zero == 2), times, 0.0)

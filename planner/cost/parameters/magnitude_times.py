@@ -6,6 +6,7 @@ from planner.cost.parameters.adapters import SINGLE, adapter_width
 from planner.cost.parameters.quantised import HALF, element_bytes, is_quantised
 from planner.cost.pricing import Pricing
 from planner.cost.streaming import memory_time, operator_latency, stream_rate
+from planner.hardware.reading.quantities import Column, Seconds
 from planner.models.layers.parts import Gemm
 
 WEIGHT_PASSES = 6.0
@@ -53,7 +54,9 @@ def magnitude_times(
     return forward, backward
 
 
-def _norm_time(pricing: Pricing, gemm: Gemm, outputs: Floats, inputs: Floats) -> Floats:
+def _norm_time(
+    pricing: Pricing, gemm: Gemm, outputs: Floats, inputs: Floats
+) -> Column[Seconds]:
     """Time of the product in full and of the norms. [s], shape (meshes,)."""
     rate, wide = gemm_rate(pricing, narrow=False), adapter_width(pricing)
     inner = 0.0 * inputs + pricing.training.lora.rank
@@ -69,6 +72,6 @@ def _norm_time(pricing: Pricing, gemm: Gemm, outputs: Floats, inputs: Floats) ->
     return made + _streamed(pricing, moved, NORM_KERNELS)
 
 
-def _streamed(pricing: Pricing, moved: Floats, kernels: int) -> Floats:
+def _streamed(pricing: Pricing, moved: Floats, kernels: int) -> Column[Seconds]:
     """Time of kernels of one operation each, whose bytes are all counted. [s]."""
     return moved / stream_rate(pricing) + kernels * operator_latency(pricing)

@@ -9,10 +9,11 @@ from planner.cost.parameters.adapters import SINGLE, adapter_width, adapters_bes
 from planner.cost.parameters.quantised import HALF, is_quantised
 from planner.cost.parameters.shapes import weight_shapes
 from planner.cost.workload import Workload
+from planner.hardware.reading.quantities import Bytes, Column
 from planner.models.layers.blocks import LayerKind
 
 
-def norm_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
+def norm_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> Column[Bytes]:
     """Bytes of the matrices that exist while the largest weight's norms are taken.
 
     ``w (i^2 + 3 i o)`` for adapters of w bytes a number: the unit matrix, the product
@@ -25,14 +26,16 @@ def norm_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
     References:
         peft 0.21.2 tuners/lora/dora.py, DoraLinearLayer.forward.
     """
-    most: Floats = np.zeros(len(meshes))
+    most: Floats = meshes.zeros()
     wide = adapter_width(workload)
     for inputs, size, made in _weights(workload, layer, meshes):
         most = np.maximum(most, wide * (inputs**2 + 3.0 * size) + made * size)
     return most
 
 
-def kept_weight_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
+def kept_weight_bytes(
+    workload: Workload, layer: LayerKind, meshes: Meshes
+) -> Column[Bytes]:
     """Bytes of weights that a dropped input's own product keeps for its backward.
 
     A weight in the adapter's format is kept as it lies; one that is unpacked or
@@ -41,7 +44,7 @@ def kept_weight_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> F
     Returns:
         Memory, zero without dropout or magnitudes. [B], shape (meshes,)
     """
-    total: Floats = np.zeros(len(meshes))
+    total: Floats = meshes.zeros()
     if not workload.training.lora.dropout:
         return total
     wide = adapter_width(workload)

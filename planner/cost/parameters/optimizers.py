@@ -6,6 +6,7 @@ from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.rank_parameters import Owned
 from planner.cost.pricing import Pricing
 from planner.hardware.formats import block_format
+from planner.hardware.reading.quantities import Bytes, Column
 from planner.specs.training import PROJECTED
 
 MOMENTS = {
@@ -62,7 +63,7 @@ def moment_bytes(pricing: Pricing, owned: Owned) -> float:
     return count * bits / 8
 
 
-def rank_moments(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def rank_moments(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]:
     """Bytes of a unit's optimizer moments on a rank, wherever they lie.
 
     ``P m / S``; for Adafactor 4 B for every row and column of a matrix and every
@@ -86,7 +87,7 @@ def rank_moments(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     expert_shards = np.where(meshes.zero > 0, meshes.expert_shard, 1)
     if pricing.training.optimizer == "adafactor":
         sums = owned.factored / shards + owned.factored_expert / expert_shards
-        return np.zeros(len(meshes)) + FACTORED * sums
+        return meshes.zeros() + FACTORED * sums
     each = stage_moments(pricing, owned, meshes)
     if is_projected(pricing, owned):
         return each / 2 * (owned.projected[0] + owned.projected[1])
@@ -106,7 +107,7 @@ def is_projected(pricing: Pricing, owned: Owned) -> bool:
     return owned.matrices and pricing.training.optimizer in PROJECTED
 
 
-def stage_moments(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def stage_moments(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]:
     """Bytes of optimizer moments per parameter in the format of a mesh's ZeRO stage.
 
     Args:
@@ -132,7 +133,7 @@ def _stage_width(pricing: Pricing, meshes: Meshes) -> Floats:
     return values[meshes.zero]
 
 
-def shard_traffic(pricing: Pricing, owned: Owned, updated: Floats) -> Floats:
+def shard_traffic(pricing: Pricing, owned: Owned, updated: Floats) -> Column[Bytes]:
     """HBM bytes that the update of a rank's shard moves.
 
     ``(26 + 2 m) P`` with m the bytes of a parameter's moments, read and written;

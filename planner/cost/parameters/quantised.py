@@ -7,6 +7,7 @@ from planner.cost.parameters.shapes import weight_shapes
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.hardware.formats import block_format
+from planner.hardware.reading.quantities import Bytes, Column
 from planner.models.layers.blocks import LayerKind
 from planner.models.layers.parts import Gemm
 
@@ -79,7 +80,7 @@ def quantised_savings(
         Memory of dense and of expert linears, zero without quantisation. [B],
         shape (meshes,)
     """
-    dense, expert = np.zeros(len(meshes)), np.zeros(len(meshes))
+    dense, expert = meshes.zeros(), meshes.zeros()
     name = workload.training.weight_format
     if name is None:
         return dense, expert
@@ -96,7 +97,7 @@ def quantised_savings(
     return dense, expert
 
 
-def scale_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
+def scale_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> Column[Bytes]:
     """Bytes of the scales of a layer's quantised weights on a rank that shards none.
 
     ``P (b - n) + r rows``, b the bytes of an element with its share of the scales of
@@ -105,7 +106,7 @@ def scale_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
     Returns:
         Memory, zero without quantisation. [B], shape (meshes,)
     """
-    total: Floats = np.zeros(len(meshes))
+    total: Floats = meshes.zeros()
     name = workload.training.weight_format
     if name is None:
         return total
@@ -117,7 +118,9 @@ def scale_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
     return total
 
 
-def dequantised_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> Floats:
+def dequantised_bytes(
+    workload: Workload, layer: LayerKind, meshes: Meshes
+) -> Column[Bytes]:
     """Bytes of the largest quantised weight of a layer in 16 bits.
 
     The 16-bit form exists while its product runs, forward and again backward.
@@ -128,7 +131,7 @@ def dequantised_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> F
     References:
         bitsandbytes, autograd/_functions.py, MatMul4Bit and MatMul8bitLt.
     """
-    largest = np.zeros(len(meshes))
+    largest = meshes.zeros()
     for gemm, inputs, outputs, _ in weight_shapes(layer, meshes):
         if is_quantised(workload, gemm):
             largest = np.maximum(largest, HALF * inputs * outputs)

@@ -55,7 +55,7 @@ def projected_elements(
 
     Leaves out that APOLLO can make its random projection anew from a seed.
     """
-    dense, expert, held = (np.zeros(len(meshes)) for _ in range(3))
+    dense, expert, held = (meshes.zeros() for _ in range(3))
     for gemm, inputs, outputs, copies in weight_shapes(layer, meshes):
         for width in split_widths(layer).get(gemm.name, (gemm.outputs,)):
             own = outputs * width / gemm.outputs
@@ -82,7 +82,7 @@ def factored_elements(layer: LayerKind, meshes: Meshes) -> tuple[Floats, Floats]
         Shazeer and Stern 2018, arXiv 1804.04235; transformers, optimization.py,
         Adafactor: tensors of one dimension are not factored.
     """
-    dense, expert, held = (np.zeros(len(meshes)) for _ in range(3))
+    dense, expert, held = (meshes.zeros() for _ in range(3))
     for gemm, inputs, outputs, copies in weight_shapes(layer, meshes):
         weights = len(split_widths(layer).get(gemm.name, (gemm.outputs,)))
         sums = copies * (weights * inputs + outputs)

@@ -21,6 +21,7 @@ from planner.cost.parameters.weights import (
 )
 from planner.cost.pricing import Pricing
 from planner.cost.streaming import stream_rate
+from planner.hardware.reading.quantities import Bytes, Column, Seconds
 from planner.specs.frameworks.states import StateBytes
 
 FP32_ADAPTERS = {
@@ -43,7 +44,7 @@ class States:
     optimizer: Floats
 
     @property
-    def total(self) -> Floats:
+    def total(self) -> Column[Bytes]:
         """Sum of weights, gradients and optimizer states. [B], shape (meshes,)."""
         return self.weights + self.gradients + self.optimizer
 
@@ -100,13 +101,13 @@ def _copy_bytes(
     """
     near = replace(meshes, dp_shard=meshes.hpz)
     divided = _by_stage(pricing, meshes, "sharded_weights")
-    own = _spread(owned, near, np.zeros(len(meshes)), divided)
+    own = _spread(owned, near, meshes.zeros(), divided)
     own = here * (own + held_bytes(pricing, owned, near))
     copied = own + reference_bytes(pricing, owned, near)
     return np.where(meshes.hpz > 1, copied, 0.0)
 
 
-def reference_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def reference_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]:
     """Weights of a frozen copy of a unit, the reference of preference training.
 
     ``2 P``, over the shard group under ZeRO-3: prepare_fsdp and prepare_deepspeed of
@@ -124,7 +125,7 @@ def reference_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
         trl 1.16.0 trainer/dpo_trainer.py, ref_model.
     """
     if pricing.training.reference != "copy":
-        return np.zeros(len(meshes))
+        return meshes.zeros()
     dense, expert = (
         _divisor(meshes, shards) for shards in (meshes.dp_shard, meshes.expert_shard)
     )
@@ -150,7 +151,7 @@ def appears_late(pricing: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:
     return np.asarray(late | pricing.training.optimizer_in_backward)
 
 
-def late_gradients(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def late_gradients(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]:
     """Gradients of a unit that take the place of its activations.
 
     Args:
@@ -168,12 +169,12 @@ def late_gradients(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     return np.where(kept, _spread(owned, meshes, whole, divided), 0.0)
 
 
-def _replica_buckets(pricing: Pricing, meshes: Meshes) -> Floats:
+def _replica_buckets(pricing: Pricing, meshes: Meshes) -> Column[Bytes]:
     """Buckets beside the gradients, in which replicas reduce them. [B]."""
     return _by_stage(pricing, meshes, "replica_buckets") * (meshes.dp > 1)
 
 
-def waiting_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def waiting_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]:
     """Bytes of a unit's whole gradients that wait for their reduce-scatter.
 
     ``w P``, at the ZeRO stages where the framework lets them wait; under ZeRO-3 only
@@ -216,7 +217,7 @@ def _by_stage(pricing: Pricing, meshes: Meshes, name: str) -> Floats:
     return values[meshes.zero]
 
 
-def held_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def held_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]:
     """Bytes of frozen weights, and of weights kept in a quantised form.
 
     Frozen: 2 B beside adapters, less in linears that are quantised; as the framework
@@ -242,14 +243,14 @@ def held_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     saved = owned.saved / dense + owned.saved_expert / expert
     frozen = _frozen_bytes(pricing, owned, meshes) - saved
     if not keeps_quantised(pricing):
-        return np.zeros(len(meshes)) + frozen
+        return meshes.zeros() + frozen
     copies = np.full(len(meshes), float(weight_copies(pricing)))
     if pricing.recipe.fp8_primary:
         copies -= HALF * (pricing.training.frozen | (meshes.zero > 0))
     return frozen + copies * owned.quantised / dense
 
 
-def _whole_scales(owned: Owned, meshes: Meshes, here: Floats | float) -> Floats:
+def _whole_scales(owned: Owned, meshes: Meshes, here: Floats | float) -> Column[Bytes]:
     """Scales of quantised weights beside those that are counted in the shards. [B].
 
     The flat parameter of a unit has the weights; ``quant_state`` is an attribute, whole
@@ -262,7 +263,7 @@ def _whole_scales(owned: Owned, meshes: Meshes, here: Floats | float) -> Floats:
 
 def _frozen_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Frozen weights: 2 B beside adapters, else as the framework keeps weights."""
-    whole, divided = np.full(len(meshes), float(HALF)), np.zeros(len(meshes))
+    whole, divided = np.full(len(meshes), float(HALF)), meshes.zeros()
     if pricing.training.frozen:
         whole, divided = np.where(meshes.zero == 3, [divided, whole], [whole, divided])
     else:
@@ -278,7 +279,7 @@ def _divisor(meshes: Meshes, shards: Ints) -> Ints:
     return np.where(meshes.zero == 3, shards, 1)
 
 
-def optimizer_time(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
+def optimizer_time(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Seconds]:
     """Time of one unit's optimizer step.
 
     ``(42 P / S + 12 P [whole gradients]) / (eta W)`` for Adam; what the host keeps

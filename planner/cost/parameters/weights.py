@@ -6,6 +6,7 @@ from planner.cost.kernels import NARROW
 from planner.cost.meshes import Floats, Meshes
 from planner.cost.parameters.shapes import weight_shapes
 from planner.cost.pricing import Pricing
+from planner.hardware.reading.quantities import Column, Flops
 from planner.models.layers.blocks import LayerKind
 
 NEWTON_SCHULZ = 5
@@ -20,7 +21,7 @@ def linear_weights(layer: LayerKind, meshes: Meshes) -> Floats:
     Returns:
         Weights. [1], shape (meshes,)
     """
-    total = np.zeros(len(meshes))
+    total = meshes.zeros()
     for gemm, inputs, outputs, copies in weight_shapes(layer, meshes):
         if gemm.name != "router":
             total = total + copies * inputs * outputs
@@ -33,7 +34,7 @@ def largest_matrix(layer: LayerKind, meshes: Meshes) -> tuple[Floats, Floats]:
     Returns:
         The shorter and the longer side. [1], shape (meshes,) each
     """
-    short, long = np.zeros(len(meshes)), np.zeros(len(meshes))
+    short, long = meshes.zeros(), meshes.zeros()
     for _, inputs, outputs, _ in weight_shapes(layer, meshes):
         larger = inputs * outputs > short * long
         short = np.where(larger, np.minimum(inputs, outputs), short)
@@ -41,7 +42,7 @@ def largest_matrix(layer: LayerKind, meshes: Meshes) -> tuple[Floats, Floats]:
     return short, long
 
 
-def newton_schulz_flops(layer: LayerKind, meshes: Meshes) -> Floats:
+def newton_schulz_flops(layer: LayerKind, meshes: Meshes) -> Column[Flops]:
     """Work of Muon on a rank's part of one layer.
 
     ``5 (4 r^2 q + 2 r^3)`` for a matrix of r <= q, each tensor rank its own part.
@@ -52,7 +53,7 @@ def newton_schulz_flops(layer: LayerKind, meshes: Meshes) -> Floats:
     References:
         Jordan et al. 2024, Muon; five iterations of a quintic polynomial.
     """
-    total = np.zeros(len(meshes))
+    total = meshes.zeros()
     for _, inputs, outputs, copies in weight_shapes(layer, meshes):
         short, long = np.minimum(inputs, outputs), np.maximum(inputs, outputs)
         each = NEWTON_SCHULZ * (4 * short**2 * long + 2 * short**3)

@@ -16,6 +16,7 @@ from planner.cost.table.table import layer_parts
 from planner.cost.time.columns import Context, Parts
 from planner.cost.time.ends import embedding_end, head_end
 from planner.cost.time.transfers import sharded_parts
+from planner.hardware.reading.quantities import Column, Seconds
 
 KERNELS = ("compute", "recompute")
 """Causes of a step in which a GPU computes; in all others it waits. [text]"""
@@ -65,7 +66,7 @@ class KernelTime:
         return cls(np.array(layers), np.sum(ends, axis=0))
 
 
-def kernels(*passes: Parts) -> Floats:
+def kernels(*passes: Parts) -> Column[Seconds]:
     """Time in kernels of some passes.
 
     Args:

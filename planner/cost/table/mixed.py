@@ -23,6 +23,7 @@ from planner.cost.table.table import CostTable, EndColumns, fill_table
 from planner.cost.table.units import Unit, nanoseconds
 from planner.cost.time.columns import Context
 from planner.cost.time.transfers import stage_transfer
+from planner.hardware.reading.quantities import IntColumn, Nanoseconds
 from planner.schedules.placement import placement
 from planner.specs.table import BLOCK, LayerCosts, StageCosts
 
@@ -93,7 +94,9 @@ class MixedTable(CostTable):
         hosts = tuple(replace(costs, **shared) for costs in known)
         return _joined(hosts, hosting)
 
-    def sends(self, rows: Ints, hosting: Sequence[int] | Ints) -> Ints:
+    def sends(
+        self, rows: Ints, hosting: Sequence[int] | Ints
+    ) -> IntColumn[Nanoseconds]:
         """Time of every send between ranks, that of the slowest edge in use.
 
         Args:
@@ -228,7 +231,7 @@ def price_meshes(
     )
 
 
-def border_time(pricing: Pricing, meshes: Meshes) -> Ints:
+def border_time(pricing: Pricing, meshes: Meshes) -> IntColumn[Nanoseconds]:
     """Time to hand activations to a stage on the next pool.
 
     Each GPU sends, or takes in, its own part of the activations. The NIC share, the

@@ -288,7 +288,7 @@ def _ends(context: Context, data: DataGroups) -> tuple[EndColumns, EndColumns]:
     embedding = _end(data, embedding_end(context), embedding_owned(pricing, meshes))
     head = _end(data, head_end(context), head_owned(pricing, meshes))
     return (
-        _with_root(embedding, first, np.zeros(len(meshes))),
+        _with_root(embedding, first, meshes.zeros()),
         _with_root(head, last, head_buffers(pricing, meshes)),
     )
 
@@ -331,7 +331,7 @@ def _layer_cell(
 
 def _no_times(data: DataGroups) -> tuple[Floats, Floats]:
     """Two columns of a table that is filled for its memory alone. [s]."""
-    return np.zeros(len(data.meshes)), np.zeros(len(data.meshes))
+    return data.meshes.zeros(), data.meshes.zeros()
 
 
 def _layer_times(

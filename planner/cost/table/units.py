@@ -17,6 +17,14 @@ from planner.cost.parameters.states import (
 from planner.cost.pricing import Pricing
 from planner.cost.time.transfers import contention_time, twin_time, unit_transfers
 from planner.errors import BadInputError
+from planner.hardware.reading.quantities import (
+    Blocks,
+    Bytes,
+    Column,
+    IntColumn,
+    Nanoseconds,
+    Seconds,
+)
 from planner.specs.table import BLOCK
 
 NANO = 1e9
@@ -31,9 +39,9 @@ LARGEST = 1e16
 class Unit:
     """Costs of one unit that no recompute changes, shape (meshes,). ns and blocks."""
 
-    static: Ints
+    static: IntColumn[Blocks]
     """States, less those spared. [block]"""
-    spared: Ints
+    spared: IntColumn[Blocks]
     """Counted states that a limit on the risk leaves out. [block]"""
     accumulated: Ints
     gather: Ints
@@ -41,7 +49,7 @@ class Unit:
     optimizer: Ints
     weight: Ints
     pending: Ints
-    twin: Ints
+    twin: IntColumn[Nanoseconds]
     """Time to add gradients to a copy's gradients, where the model has a copy. [ns]"""
 
     def at(self, row: int, copies: int) -> dict[str, int]:
@@ -52,7 +60,7 @@ class Unit:
         return found
 
 
-def nanoseconds(time: Floats) -> Ints:
+def nanoseconds(time: Column[Seconds]) -> IntColumn[Nanoseconds]:
     """Round times to whole nanoseconds, once.
 
     Args:
@@ -75,7 +83,7 @@ def nanoseconds(time: Floats) -> Ints:
     return np.rint(time * NANO).astype(np.int64)
 
 
-def blocks(size: Floats) -> Ints:
+def blocks(size: Column[Bytes]) -> IntColumn[Blocks]:
     """Round sizes up to whole allocator blocks, once.
 
     Args:
@@ -98,7 +106,9 @@ def blocks(size: Floats) -> Ints:
     return np.ceil(size / BLOCK).astype(np.int64)
 
 
-def unit_costs(data: DataGroups, owned: Owned, weight: Floats, pending: Floats) -> Unit:
+def unit_costs(
+    data: DataGroups, owned: Owned, weight: Column[Seconds], pending: Column[Bytes]
+) -> Unit:
     """Round the costs of one unit beside its passes.
 
     Args:
@@ -127,7 +137,7 @@ def unit_costs(data: DataGroups, owned: Owned, weight: Floats, pending: Floats) 
     )
 
 
-def _spared(pricing: Pricing, counted: Floats) -> Ints:
+def _spared(pricing: Pricing, counted: Floats) -> IntColumn[Blocks]:
     """Counted states that a limit on the risk leaves out, rounded down. [block]."""
     return np.floor(spared_share(pricing) * counted / BLOCK).astype(np.int64)
 
@@ -135,7 +145,7 @@ def _spared(pricing: Pricing, counted: Floats) -> Ints:
 def _times(data: DataGroups, owned: Owned) -> tuple[Floats, Floats, Floats, Floats]:
     """Gather, scatter, optimizer step and exchange with a copy, where wanted. [s]."""
     if not data.timed:
-        none = np.zeros(len(data.meshes))
+        none = data.meshes.zeros()
         return none, none, none, none
     gather, scatter = unit_transfers(data, owned)
     update = optimizer_time(data.pricing, owned, data.meshes)

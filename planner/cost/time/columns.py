@@ -15,6 +15,7 @@ from planner.cost.network import collectives as wire
 from planner.cost.network.collectives import Fabric
 from planner.cost.pricing import Pricing
 from planner.cost.rows import Rows, rows_of
+from planner.hardware.reading.quantities import Column, Seconds
 from planner.models.layers.blocks import LayerKind
 
 CAUSES = ("compute", "tp_comm", "cp_comm", "ep_comm", "dp_comm", "recompute", "other")
@@ -31,7 +32,7 @@ class Parts:
     waits: dict[str, Floats] = field(default_factory=dict)
     """Parts of ``other``, which holds their sum."""
 
-    def plus(self, cause: str, time: Floats) -> "Parts":
+    def plus(self, cause: str, time: Column[Seconds]) -> "Parts":
         """Add time under one cause.
 
         Args:
@@ -65,7 +66,7 @@ class Parts:
         return Parts(by_cause, waits)
 
     @property
-    def total(self) -> Floats:
+    def total(self) -> Column[Seconds]:
         """Sum over the causes. [s], shape (meshes,)."""
         total: Floats = np.sum(list(self.by_cause.values()), axis=0)
         return total

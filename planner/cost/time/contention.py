@@ -7,6 +7,7 @@ from planner.cost.parameters.data_groups import DataGroups
 from planner.cost.parameters.quantised import gather_width
 from planner.cost.parameters.rank_parameters import Owned
 from planner.cost.pricing import Pricing
+from planner.hardware.reading.quantities import Bytes, Column, Seconds
 
 BUSY_RATE = 150e9
 """Rate of a rank's collective from which it takes all the compute it can. [B/s]
@@ -17,7 +18,7 @@ Source: FSDP1 on nodes of 8 at 50 and 100 Gb/s a GPU (fms-fsdp in
 """
 
 
-def lost_share(pricing: Pricing, sent: Floats, moved: Floats) -> Floats:
+def lost_share(pricing: Pricing, sent: Column[Bytes], moved: Column[Seconds]) -> Floats:
     """Compute lost per second of collectives that run beside it.
 
     ``kappa min(1, B / (T v))``: B bytes in T seconds keep the multiprocessors of a
@@ -40,7 +41,7 @@ def lost_share(pricing: Pricing, sent: Floats, moved: Floats) -> Floats:
 def contention(
     data: DataGroups,
     owned: Owned,
-    moved: Floats,
+    moved: Column[Seconds],
     *,
     gathers: float | Floats = 1.0,
     reduces: float | Floats = 1.0,

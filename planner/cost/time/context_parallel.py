@@ -15,6 +15,7 @@ from planner.cost.time.columns import Context
 from planner.cost.time.contention import lost_share
 from planner.cost.time.exchange import core_times
 from planner.cost.time.scans import dealt_times
+from planner.hardware.reading.quantities import Column, Seconds
 from planner.models.layers.blocks import (
     Attention,
     LayerKind,
@@ -29,7 +30,7 @@ DEALS = 4
 class Gather(NamedTuple):
     """A gather of all keys of the context ranks. shape (meshes,)."""
 
-    time: Floats
+    time: Column[Seconds]
     """Time alone. [s]"""
     lost: Floats
     """Compute lost per second of the gather beside it. [1]"""
@@ -75,7 +76,7 @@ def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats
     time = wire.all_gather_time(context.links, message, context.ring)
     gather = Gather(time, lost_share(context.pricing, message, time))
     ahead, behind = core_times(context, layer)
-    once = back = np.zeros(len(meshes))
+    once = back = meshes.zeros()
     added = _sums(context, layer, keys)
     for exchange, rows in exchanges(meshes):
         more = added if exchange.sums else (0.0, 0.0)
@@ -138,6 +139,6 @@ def _sums(context: Context, layer: LayerKind, keys: Floats) -> tuple[Floats, Flo
     return np.where(ranks > 1, ahead, 0.0), np.where(ranks > 1, behind, 0.0)
 
 
-def _excess(moved: Floats, core: Floats, lost: Floats) -> Floats:
+def _excess(moved: Floats, core: Floats, lost: Floats) -> Column[Seconds]:
     """Time by which a transfer lengthens the attention that runs beside it. [s]."""
     return np.maximum(moved - core, 0.0) + lost * np.minimum(moved, core)

@@ -19,6 +19,7 @@ from planner.cost.time.gradients import layer_pending_bytes, layer_weight_time
 from planner.cost.time.host_launch import launched
 from planner.cost.time.layers import layer_time
 from planner.cost.workload import Workload
+from planner.hardware.reading.quantities import Bytes, Column, Seconds
 from planner.models.layers.blocks import Mlp
 
 RETURNED = {"hf": 2, "upcast": 4}
@@ -40,13 +41,13 @@ class End:
 
     forward: Parts
     backward: Parts
-    saved: Floats
+    saved: Column[Bytes]
     """Bytes held per micro-batch in flight. [B], shape (meshes,)"""
-    transient: Floats
+    transient: Column[Bytes]
     """Bytes alive while the end's own backward runs. [B], shape (meshes,)"""
-    weight: Floats
+    weight: Column[Seconds]
     """Part of the backward that makes weight gradients. [s], shape (meshes,)"""
-    pending: Floats
+    pending: Column[Bytes]
     """Bytes held per micro-batch that waits for its W. [B], shape (meshes,)"""
 
 
@@ -71,7 +72,7 @@ def embedding_end(context: Context) -> End:
     stays = pricing.recipe.keeps_stage_outputs & (context.meshes.pp > 1)
     sent = np.where(stays, ELEMENT * pricing.model.stream_width * held, 0.0)
     ahead = memory_time(pricing, 4.0 * looked_up * rows, 1) + product
-    weight = pending = np.zeros(len(context.meshes))
+    weight = pending = context.meshes.zeros()
     if pricing.training.trains_embedding:
         weight = memory_time(pricing, 8.0 * looked_up * rows, 1) + product
         pending = ELEMENT * looked_up * held
@@ -113,13 +114,13 @@ def _outer_time(context: Context) -> Floats:
     return gemm_time(rate, rows, columns * wide, model.hidden * wide)
 
 
-def _constants(context: Context) -> Floats:
+def _constants(context: Context) -> Column[Bytes]:
     """Bytes that all blocks share, where eager operators are replayed. [B]."""
     constants = replayed_ends(context.pricing, context.meshes).constants
     return np.where(np.isnan(constants), 0.0, constants)
 
 
-def logit_bytes(pricing: Pricing, meshes: Meshes) -> Floats:
+def logit_bytes(pricing: Pricing, meshes: Meshes) -> Column[Bytes]:
     """Bytes per logit that are alive in the loss: kappa.
 
     A framework may have another loss for models without gates, which came before
@@ -197,7 +198,7 @@ def _head_gradients(context: Context) -> tuple[Floats, Floats]:
     """Weight gradients of the head and of MTP modules [s], what waits for them [B]."""
     pricing, meshes = context.pricing, context.meshes
     model = pricing.model
-    time = pending = np.zeros(len(meshes))
+    time = pending = meshes.zeros()
     if pricing.training.trains_head:
         logits = context.longest.local * padded_vocab(pricing, meshes) / meshes.tp
         passes = 1 + model.mtp_layers
@@ -209,7 +210,7 @@ def _head_gradients(context: Context) -> tuple[Floats, Floats]:
     return time, pending
 
 
-def _head_weight_time(context: Context) -> Floats:
+def _head_weight_time(context: Context) -> Column[Seconds]:
     """Weight gradient of one head GEMM. [s], shape (meshes,)."""
     pricing, meshes = context.pricing, context.meshes
     rate = gemm_rate(pricing, narrow=False)

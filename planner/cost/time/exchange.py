@@ -18,6 +18,7 @@ from planner.cost.parameters.adapters import carries, is_frozen
 from planner.cost.time.columns import Context
 from planner.cost.time.scans import scan_times
 from planner.cost.time.sparse import index_times
+from planner.hardware.reading.quantities import Column, Seconds
 from planner.models.layers.blocks import (
     LatentAttention,
     LayerKind,
@@ -239,7 +240,7 @@ def _in_pieces(
         whole = np.maximum(gemm + profile.tp_contention * less, exchange)
         return whole + less / meshes.tp - gemm
 
-    ahead, behind = np.zeros(len(meshes)), np.zeros(len(meshes))
+    ahead, behind = meshes.zeros(), meshes.zeros()
     for region in _exchanging(layer):
         column, row = (_of(beside, region, split) for split in ("column", "row"))
         adapted = _is_adapted(context, layer, region)
@@ -287,7 +288,7 @@ def _of(beside: dict[str, GemmTimes], region: str, split: str) -> GemmTimes:
     return sum((c[0] for c in chosen), zero), sum((c[1] for c in chosen), zero)
 
 
-def _expert_tensor_exchange(context: Context, layer: LayerKind) -> Floats:
+def _expert_tensor_exchange(context: Context, layer: LayerKind) -> Column[Seconds]:
     """Time to gather and reduce-scatter tokens over the expert tensor group. [s]."""
     assert isinstance(layer.ffn, Moe)
     meshes = context.meshes

@@ -7,6 +7,7 @@ from planner.cost.meshes import Floats
 from planner.cost.network import collectives as wire
 from planner.cost.routing import imbalance, parts_reached
 from planner.cost.time.columns import Context
+from planner.hardware.reading.quantities import Column, Seconds
 from planner.models.layers.blocks import LayerKind, Moe
 
 PRODUCTS = 2, 4
@@ -20,7 +21,7 @@ WAITING_GRAPHS = frozenset({"none", "router", "dense"})
 """Kinds of CUDA graphs that leave the experts to the host."""
 
 
-def expert_exchange(context: Context, layer: LayerKind) -> Floats:
+def expert_exchange(context: Context, layer: LayerKind) -> Column[Seconds]:
     """Time of one dispatch and one combine on the busiest rank.
 
     Every rank sends ``tau_r k h`` numbers each way: to the experts in the stack's own
@@ -46,10 +47,10 @@ def expert_exchange(context: Context, layer: LayerKind) -> Floats:
         (github:ai-dynamo/aiconfigurator@095f58a).
     """
     if not isinstance(layer.ffn, Moe):
-        return np.zeros(len(context.meshes))
+        return context.meshes.zeros()
     profile, group = context.pricing.profile, context.expert
     rows = context.local * context.sigma * imbalance(context.pricing, context.meshes)
-    time = np.zeros(len(context.meshes))
+    time = context.meshes.zeros()
     for width in (profile.dispatch_bytes, ELEMENT):
         token = width * layer.ffn.routed_width
         if profile.expert_dispatch == "deduplicated":
@@ -60,7 +61,9 @@ def expert_exchange(context: Context, layer: LayerKind) -> Floats:
     return (1 - profile.hidden_ep) * time
 
 
-def _once_each(context: Context, ffn: Moe, rows: Floats, token: float) -> Floats:
+def _once_each(
+    context: Context, ffn: Moe, rows: Floats, token: float
+) -> Column[Seconds]:
     """Time to send each token once to every rank and domain of its experts. [s]."""
     group, links = context.expert, context.links
     copies = rows * parts_reached(ffn, group.size)
@@ -69,7 +72,9 @@ def _once_each(context: Context, ffn: Moe, rows: Floats, token: float) -> Floats
     return wire.dispatch_time(links, token * copies, crossing, group, pairs)
 
 
-def shown_exchange(context: Context, dealt: Floats, passes: Floats) -> Floats:
+def shown_exchange(
+    context: Context, dealt: Column[Seconds], passes: Column[Seconds]
+) -> Column[Seconds]:
     """Exposed time of a dispatch and a combine each way beside another micro-batch.
 
     Of an exchange ``d`` each way and passes ``f + b`` of compute, where it overlaps::
@@ -122,7 +127,7 @@ def expert_waits(
     References:
         TransformerEngine, GroupedLinear: one product and one cast per expert.
     """
-    zero, profile = np.zeros(len(context.meshes)), context.pricing.profile
+    zero, profile = context.meshes.zeros(), context.pricing.profile
     if not isinstance(layer.ffn, Moe) or profile.cuda_graphs not in WAITING_GRAPHS:
         return zero, zero
     narrow = 1 if context.pricing.training.precision in NARROW else 0
@@ -137,7 +142,9 @@ def expert_waits(
     return ahead, behind
 
 
-def shown_launches(launches: Floats, kernels: Floats) -> Floats:
+def shown_launches(
+    launches: Column[Seconds], kernels: Column[Seconds]
+) -> Column[Seconds]:
     """Idle time of a GPU while the host launches: ``max(launches - kernels, 0)``.
 
     Args:

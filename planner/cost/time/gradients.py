@@ -10,6 +10,7 @@ from planner.cost.parameters.adapter_times import adapter_weight_times, adapter_
 from planner.cost.parameters.adapters import is_frozen
 from planner.cost.parameters.weights import keeps_quantised
 from planner.cost.time.columns import Context
+from planner.hardware.reading.quantities import Bytes, Column, Seconds
 from planner.models.layers.blocks import LayerKind, Moe
 from planner.models.layers.parts import Gemm
 
@@ -50,7 +51,7 @@ def gemm_shape(context: Context, gemm: Gemm) -> Shape:
     return Shape(rows, gemm.outputs / column, gemm.inputs / row)
 
 
-def gemm_weight_time(context: Context, layer: LayerKind, gemm: Gemm) -> Floats:
+def gemm_weight_time(context: Context, layer: LayerKind, gemm: Gemm) -> Column[Seconds]:
     """Time of one GEMM's weight gradient, or its adapters' where it is frozen.
 
     Routed experts write the gradients of all local experts.
@@ -79,7 +80,7 @@ def gemm_weight_time(context: Context, layer: LayerKind, gemm: Gemm) -> Floats:
     return gemm_time(rate, inputs, outputs, rows, wgrad=True) + gradients
 
 
-def layer_weight_time(context: Context, layer: LayerKind) -> Floats:
+def layer_weight_time(context: Context, layer: LayerKind) -> Column[Seconds]:
     """Part of a layer's backward that makes weight gradients: its linears' alone.
 
     Args:
@@ -96,7 +97,7 @@ def layer_weight_time(context: Context, layer: LayerKind) -> Floats:
         P. Qi et al., arXiv:2401.10241, table 1: W of a layer has as many FLOPs as
         its linears forward; attention, norms and activations have none.
     """
-    time = np.zeros(len(context.meshes))
+    time = context.meshes.zeros()
     if layer.role == "below":
         return time
     for gemm in layer.gemms():
@@ -104,7 +105,7 @@ def layer_weight_time(context: Context, layer: LayerKind) -> Floats:
     return time
 
 
-def layer_pending_bytes(context: Context, layer: LayerKind) -> Floats:
+def layer_pending_bytes(context: Context, layer: LayerKind) -> Column[Bytes]:
     """Bytes of the gradients that enter a layer's linears and wait for W.
 
     ``2 B`` for every output that the rank makes of every linear that trains. Below half
@@ -122,7 +123,7 @@ def layer_pending_bytes(context: Context, layer: LayerKind) -> Floats:
         P. Qi et al., arXiv:2401.10241, section 2.2 and table 1.
     """
     pricing, context = context.pricing, context.longest
-    size = np.zeros(len(context.meshes))
+    size = context.meshes.zeros()
     if layer.role == "below":
         return size
     for gemm in layer.gemms():

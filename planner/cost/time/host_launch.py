@@ -5,6 +5,7 @@ import numpy as np
 from planner.cost.meshes import Floats
 from planner.cost.time.columns import Context, Parts
 from planner.hardware.host import launch_time
+from planner.hardware.reading.quantities import Column, Seconds
 
 LAUNCHED_ONE_BY_ONE = frozenset({"none", "router"})
 """Kinds of CUDA graphs that leave the layer's own kernels to the host."""
@@ -65,7 +66,7 @@ def launched(
     )
 
 
-def _beside_the_layer(context: Context, *, routed: bool) -> Floats:
+def _beside_the_layer(context: Context, *, routed: bool) -> Column[Seconds]:
     """Time to launch a layer's exchanges and experts, each way. [s]."""
     profile = context.pricing.profile
     tensor: Floats = np.where(context.meshes.tp > 1, profile.host_tensor, 0.0)

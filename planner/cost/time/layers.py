@@ -66,7 +66,7 @@ def layer_time(
             passes[1].plus("expert_launches", behind),
         )
     if layer.role == "below":
-        return passes[0], Parts().plus("compute", np.zeros(len(context.meshes)))
+        return passes[0], Parts().plus("compute", context.meshes.zeros())
     if not context.pricing.offload.activations:
         return passes
     return _with_copies(context, layer, kind, passes)
@@ -208,7 +208,7 @@ def gemm_terms(
     narrow = gemm.name not in HALF_PRECISION
     rate = gemm_rate(pricing, narrow=narrow)
     casts = [
-        ours + theirs if narrow else np.zeros(len(context.meshes))
+        ours + theirs if narrow else context.meshes.zeros()
         for ours, theirs in zip(
             _casts(pricing, rows, outputs, inputs),
             _weight_casts(pricing, outputs * inputs),

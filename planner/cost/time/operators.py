@@ -8,6 +8,7 @@ import numpy as np
 from planner.cost.meshes import Floats
 from planner.cost.streaming import memory_time
 from planner.cost.time.columns import Context
+from planner.hardware.reading.quantities import Bytes, Column
 from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe, ScanBlock
 
 NORM_AGAIN = 4.0
@@ -111,7 +112,7 @@ def operator_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     )
 
 
-def sorting_bytes(context: Context, layer: LayerKind) -> Floats:
+def sorting_bytes(context: Context, layer: LayerKind) -> Column[Bytes]:
     """Bytes that sort all received copies of tokens by expert, and back: 8 h k.
 
     An all-to-all leaves the copies in the order of their senders. Several experts of a
@@ -131,7 +132,7 @@ def sorting_bytes(context: Context, layer: LayerKind) -> Floats:
     ffn, meshes = layer.ffn, context.meshes
     dispatch = context.pricing.profile.expert_dispatch
     if not isinstance(ffn, Moe) or dispatch != "all-to-all":
-        return np.zeros(len(meshes))
+        return meshes.zeros()
     several = (meshes.ep > 1) & (ffn.experts > meshes.ep)
     copies = ffn.top_k * context.routed
     return np.where(several, 8.0 * ffn.routed_width * copies, 0.0)

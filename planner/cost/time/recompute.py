@@ -14,6 +14,7 @@ from planner.cost.time.columns import Context
 from planner.cost.time.exchange import GemmTimes, tensor_exchange
 from planner.cost.time.experts import expert_exchange
 from planner.cost.time.operators import NORM_AGAIN, Operator, operators, shares
+from planner.hardware.reading.quantities import Column, Seconds
 from planner.models.layers.blocks import Attention, LayerKind, Mlp, Moe
 from planner.specs.layouts.recompute import RecomputeKind
 
@@ -26,7 +27,7 @@ def module_time(
     layer: LayerKind,
     kind: RecomputeKind,
     beside: dict[str, GemmTimes],
-) -> Floats:
+) -> Column[Seconds]:
     """Time of the operators and collectives that recomputed modules run again.
 
     Products of the modules and the attention core come on top. Operators move the bytes
@@ -45,7 +46,7 @@ def module_time(
     Leaves out waits for the host inside recomputed experts.
     """
     again, share = _operators_again(layer, kind), shares(context)
-    moved = np.zeros(len(context.meshes))
+    moved = context.meshes.zeros()
     for each in again:
         moved = moved + each.forward * share[each.split]
     every = sum(1 for _ in operators(layer))
@@ -138,10 +139,10 @@ def _exchanges_again(
     layer: LayerKind,
     kind: RecomputeKind,
     beside: dict[str, GemmTimes],
-) -> Floats:
+) -> Column[Seconds]:
     """Exposed time of the collectives that run again; tensor ranks' by half. [s]."""
     names = {name for module in at_work(kind, layer) for name in module.exchanges}
-    time = np.zeros(len(context.meshes))
+    time = context.meshes.zeros()
     if "experts" in names:
         half = _ffn_alone(layer)
         once, _ = tensor_exchange(context, half, beside)

@@ -83,7 +83,7 @@ def dealt_times(context: Context, block: ScanBlock) -> tuple[Floats, Floats]:
         Megatron-LM, core/ssm/mamba_context_parallel.py.
     """
     local = ELEMENT * context.local / context.meshes.tp
-    time = np.zeros(len(context.meshes))
+    time = context.meshes.zeros()
     ranks = np.asarray(context.meshes.tp * context.meshes.cp, dtype=float)
     for columns in (block.inner_width + block.repeated_width(ranks), block.out_width):
         for group in (context.ulysses, context.ring):

@@ -18,6 +18,7 @@ from planner.cost.pricing import Pricing
 from planner.cost.streaming import stream_rate
 from planner.cost.time.columns import Context, Parts
 from planner.cost.time.contention import contention
+from planner.hardware.reading.quantities import BytesPerSecond, Column, Seconds
 
 BESIDE = ("overlap_param_gather", "overlap_grad_reduce")
 """Switches of a stack whose gathers, whose reductions run beside compute. [text]"""
@@ -111,8 +112,8 @@ def unit_transfers(data: DataGroups, owned: Owned) -> tuple[Floats, Floats]:
 
 
 def contention_time(
-    data: DataGroups, owned: Owned, gather: Floats, scatter: Floats
-) -> Floats:
+    data: DataGroups, owned: Owned, gather: Column[Seconds], scatter: Column[Seconds]
+) -> Column[Seconds]:
     """Compute lost to collectives that run beside it, once per step.
 
     Args:
@@ -162,7 +163,9 @@ def scatter_every(pricing: Pricing, meshes: Meshes) -> Ints:
     return np.minimum(every, meshes.micro_batches)
 
 
-def stage_transfer(context: Context, joint: Floats | None = None) -> Floats:
+def stage_transfer(
+    context: Context, joint: Column[BytesPerSecond] | None = None
+) -> Column[Seconds]:
     """Time to hand one micro-batch's activations to the next stage.
 
     ``2 h tau sigma`` bytes; the tensor ranks send side by side. A stack that
@@ -193,7 +196,7 @@ def stage_transfer(context: Context, joint: Floats | None = None) -> Floats:
     return np.where(meshes.pp > 1, time, 0.0)
 
 
-def twin_time(data: DataGroups, owned: Owned) -> Floats:
+def twin_time(data: DataGroups, owned: Owned) -> Column[Seconds]:
     """Time to add one unit's gradients to its copy's on another stage.
 
     In DualPipe two copies of the model each see half of the batch. Each rank sends

@@ -5,6 +5,7 @@ import re
 from planner.errors import BadInputError, did_you_mean
 from planner.hardware.catalog import gpu
 from planner.hardware.reading.files import Catalog
+from planner.hardware.reading.quantities import Bytes
 
 _PACKAGES = ("pcie", "nvl")
 """Packagings that a driver names; any other is on a board of its own."""
@@ -12,7 +13,7 @@ _MEMORY = 0.1
 """Relative difference of memories that is still the same GPU. [1]"""
 
 
-def catalog_name(device: str, memory: float, catalog: Catalog) -> str:
+def catalog_name(device: str, memory: Bytes, catalog: Catalog) -> str:
     """The GPU of the catalog that a driver's name means.
 
     All words of the entry but memory and socket are in the device's name. Packagings

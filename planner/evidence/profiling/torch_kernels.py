@@ -9,6 +9,7 @@ from typing import Any
 
 from planner.errors import BadInputError
 from planner.evidence.profiling.timings import HostTiming
+from planner.hardware.reading.quantities import Bytes
 from planner.hardware.specs import Dtype
 
 COLD = 256 * 2**20
@@ -61,7 +62,7 @@ class Device:
     """
 
     name: str
-    memory: float
+    memory: Bytes
     count: int
     software: str
 
@@ -82,7 +83,7 @@ def device_of(torch: Any) -> Device:
         )
     first = torch.cuda.get_device_properties(0)
     software = f"driver {driver()}, torch {torch.__version__}"
-    return Device(first.name, float(first.total_memory), count, software)
+    return Device(first.name, Bytes(first.total_memory), count, software)
 
 
 def driver() -> str:

@@ -33,7 +33,7 @@ def _strange(its: LinkSpec, unit: float) -> str:
         return "links and per_link are not given" if its.kind == "scale-up" else ""
     # A mesh may spread its links unevenly: only their sum is fixed.
     rate = its.bandwidth if its.topology == "mesh" else its.per_link
-    units = rate / GB / unit
+    units = float(rate / GB / unit)
     if round(units) >= 1 and abs(units / round(units) - 1) <= ROUNDED:
         return ""
     return f"{rate / GB:.5g} GB/s is no whole number of {unit:g} GB/s"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from planner.hardware.catalog import Cluster
 from planner.hardware.fleets import ClusterSpec
+from planner.hardware.reading.quantities import BytesPerSecond
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,10 @@ class Fabric:
 
     gpus: int
     domain: int
-    scale_up: float
-    nic_share: float
+    scale_up: BytesPerSecond
+    nic_share: BytesPerSecond
     tiers: tuple[tuple[int, float], ...]
-    mesh_link: float | None = None
+    mesh_link: BytesPerSecond | None = None
     module: int = 1
     module_link: float = 0.0
     staging: float = inf

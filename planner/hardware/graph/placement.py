@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.hardware.graph.fabric import Fabric
+from planner.hardware.reading.quantities import BytesPerSecond
 
 Levels = tuple[tuple[int, int], ...]
 """Nested (size, stride) levels of an axis, innermost first. [1]"""
@@ -62,7 +63,7 @@ class GroupView:
     intra: bool
     ring_bandwidth: float
     scale_up_bandwidth: float
-    all_to_all_bandwidth: float
+    all_to_all_bandwidth: BytesPerSecond
     off_domain_fraction: float
     tiers: tuple[int, ...]
 

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from planner.hardware.catalog import gpu
 from planner.hardware.measured import Measured, Positive
 from planner.hardware.reading.files import SHIPPED, read
+from planner.hardware.reading.quantities import FlopPerSecond, Seconds
 from planner.hardware.reading.shipped import shipped
-from planner.hardware.reading.units import FlopPerSecond, Seconds
 from planner.hardware.specs import GpuSpec
 
 
@@ -53,11 +53,11 @@ class _File(BaseModel):
 class ScanRate(NamedTuple):
     """Forward time of a scan on one chip, and what its backward takes over it."""
 
-    flops: float
+    flops: FlopPerSecond
     """Rate of a full chip. [FLOP/s]"""
-    step: float
+    step: Seconds
     """Time that a token of a sequence waits for the tokens before it. [s]"""
-    launch: float
+    launch: Seconds
     """Launches and tails of the kernels. [s]"""
     backward: float
     """Time of the backward over the forward's. [1]"""

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from planner.hardware.measured import Fraction, Measured, OfPeak, Positive
 from planner.hardware.reading.files import CatalogError, parse, read
+from planner.hardware.reading.quantities import Seconds
 from planner.hardware.reading.shipped import shipped
-from planner.hardware.reading.units import Seconds
 
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 """A number from 0 on. [1]"""

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from planner.hardware.reading.nearest import nearest
@@ -188,29 +188,3 @@ class Quantity:
         del schema, handler
         units = "|".join(FACTORS[self.unit])
         return {"type": "string", "pattern": rf"^\s*{_NUMBER}\s*({units})\s*$"}
-
-
-Bytes = Annotated[float, Quantity("B")]
-"""An amount of memory. [B]"""
-BytesPerSecond = Annotated[float, Quantity("B/s"), Field(gt=0)]
-"""A bandwidth, one direction, more than none. [B/s]"""
-FlopPerSecond = Annotated[float, Quantity("FLOP/s")]
-"""A compute rate, a multiply-add counts as two. [FLOP/s]"""
-Seconds = Annotated[float, Quantity("s")]
-"""A duration. [s]"""
-Watts = Annotated[float, Quantity("W")]
-"""A power. [W]"""
-Hertz = Annotated[float, Quantity("Hz")]
-"""A clock. [Hz]"""
-Flops = Annotated[float, Quantity("FLOP")]
-"""An amount of work, a multiply-add counts as two. [FLOP]"""
-Usd = Annotated[float, Quantity("USD")]
-"""An amount of money. [USD]"""
-UsdPerKwh = Annotated[float, Quantity("USD/kWh")]
-"""Price of electricity. [USD/kWh]"""
-UsdPerKwMonth = Annotated[float, Quantity("USD/kW-month")]
-"""Price of room, cooling and connection for a load. [USD/kW-month]"""
-KgPerKwh = Annotated[float, Quantity("kg/kWh")]
-"""Carbon dioxide that electricity stands for. [kg/kWh]"""
-GpuHours = Annotated[float, Quantity("GPU-h")]
-"""Time of one GPU. [GPU-h]"""

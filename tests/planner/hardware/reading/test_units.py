@@ -5,16 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from planner.hardware.reading.units import (
-    FACTORS,
+from planner.hardware.reading.quantities import (
     Bytes,
     BytesPerSecond,
     FlopPerSecond,
     Seconds,
     Watts,
-    parse_quantity,
-    quantity_text,
 )
+from planner.hardware.reading.units import FACTORS, parse_quantity, quantity_text
 
 
 class Sample(BaseModel):
