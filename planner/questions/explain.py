@@ -1,11 +1,17 @@
 """`planner.explain`: why nothing fits, or why the best layout wins."""
 
-import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import PrivateAttr
 
-from planner.questions.flow.explain import Reasoned, reasoned
+from planner import explanation
+from planner.cost.workload import Workload
+from planner.explanation.neighbours import KEPT
+from planner.job.loading import Job
+from planner.job.objectives import refuse_objective
+from planner.job.resolve import about
 from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,
@@ -16,17 +22,88 @@ from planner.questions.inputs.given import (
     looked_up,
     within,
 )
-from planner.questions.inputs.limits import MEMORY, memory_bytes
+from planner.questions.inputs.limits import MEMORY
+from planner.questions.inputs.progress import OnProgress
 from planner.questions.outputs.answer import Answer, Rows
 from planner.questions.plan import Robust
+from planner.questions.question import Question, untold
+from planner.report.heading import heading
 from planner.search.stop import Stop, under
-from planner.specs.answer import explanation
+from planner.specs.answer import explanation as answers
+from planner.specs.layouts.layout import Layout
 
 if TYPE_CHECKING:
     from planner.document.blocks import Document
 
 
-class Explained(explanation.Explained, Answer):
+@dataclass(frozen=True)
+class Explain(Question["Reasoned"]):
+    """`planner explain`: why no layout will do, or why the best one wins.
+
+    Attributes:
+        job: The job; its layout is judged. [-]
+        robust: True to explain the safest tied plan. [-]
+    """
+
+    job: Job
+    robust: bool = True
+
+    def answer(self, stop: Stop, told: OnProgress = untold) -> "Reasoned":  # noqa: ARG002
+        """Search reasons; the job's warnings go in.
+
+        Raises:
+            BadInputError: The given layout is not legal, or a setting is impossible.
+        """
+        job = self.job
+        with about(job.file), under(stop):
+            refuse_objective(job.spec, "planner explain explains the fastest plan")
+            found = explanation.explain(
+                job, job.spec.layout, time_limit=stop.left, robust=self.robust
+            )
+        warnings = (*job.warnings, *found.warnings)
+        answer = found.model_copy(update={"warnings": warnings})
+        return Reasoned(answer, job.workload_of(answer.best))
+
+
+@dataclass(frozen=True)
+class Reasoned:
+    """Reasons, with the job that they are about.
+
+    Attributes:
+        answer: The answer as JSON has it. [-]
+        workload: The job, with the best plan's settings where there is one. [-]
+    """
+
+    answer: answers.Explained
+    workload: Workload
+
+    def page(self) -> "Document":
+        """The page of the answer. [-]."""
+        from planner.report.pages import explanation_page  # noqa: PLC0415
+
+        return explanation_page(self.answer, self.workload, heading(self.workload))
+
+
+def next_layouts(answer: answers.Explained) -> Iterator[tuple[str, str]]:
+    """Legal layouts next to the best, each with the words of its change. [text]."""
+    if answer.best is None:
+        return
+    best = answer.best.layout
+    legal = {(each.field, each.value) for each in answer.neighbours if each.legal}
+    for axis in KEPT:
+        own = axis.of(best) if axis.is_degree or axis.name == "micro_batch" else None
+        for value in (own // 2, 2 * own) if isinstance(own, int) else ():
+            if (axis.name, value) in legal:
+                yield f"{axis.told} {value}", _short(best, axis.name, value)
+
+
+def _short(best: Layout, changed: str, value: int) -> str:
+    """The best layout with one degree changed, all else left open."""
+    degrees = {axis.name: axis.of(best) for axis in KEPT if axis.name != "dp"}
+    return ",".join(f"{name}={it}" for name, it in (degrees | {changed: value}).items())
+
+
+class Explained(answers.Explained, Answer):
     """Limits that clash and changes that help, or what binds the best plan."""
 
     _flow: Reasoned = PrivateAttr()
@@ -74,9 +151,6 @@ def explain(
         BadInputError: A file, a field or a name is wrong, or the layout is not legal.
     """
     within("time_limit", time_limit, 0.0)
-    stop = Stop(time.monotonic() + time_limit, memory_bytes(memory_limit))
-    catalog = catalog_given(hardware)
-    read = looked_up(job, set, catalog, calibration, layout)
-    with under(stop):
-        flow = reasoned(read, time_limit=stop.left, robust=robust == "on")
-    return Explained.of(flow.answer, flow)
+    read = looked_up(job, set, catalog_given(hardware), calibration, layout)
+    found = Explain(read, robust == "on").within(time_limit, memory_limit)
+    return Explained.of(found.answer, found)

@@ -1,10 +1,14 @@
 """`planner.memory`: what a job holds in memory, and the most that fits."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pydantic import PrivateAttr
 
-from planner.questions.flow.memory import Serving, Training, held
+from planner.capacity.capacity import inference_memory, training_memory
+from planner.errors import BadInputError
+from planner.job.loading import Job, workload_of_one
+from planner.job.resolve import about, look_up
 from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,
@@ -15,12 +19,104 @@ from planner.questions.inputs.given import (
     job_given,
     within,
 )
+from planner.questions.inputs.progress import OnProgress
 from planner.questions.outputs.answer import Answer, Rows
-from planner.search.stop import after, under
+from planner.questions.question import Question, untold
+from planner.report.heading import Heading, heading
+from planner.search.stop import Stop, under
 from planner.specs.answer import memory as answers
+from planner.specs.inference import InferenceSpec
 
 if TYPE_CHECKING:
     from planner.document.blocks import Document
+
+
+@dataclass(frozen=True)
+class Memory(Question["Training | Serving"]):
+    """`planner memory`: what a job holds in memory, and the most that fits.
+
+    Attributes:
+        job: The job as read, of training or of inference. [-]
+    """
+
+    job: Job
+
+    def answer(
+        self,
+        stop: Stop,
+        told: OnProgress = untold,  # noqa: ARG002
+    ) -> "Training | Serving":
+        """Complete the layout, and add up what it holds.
+
+        Raises:
+            BadInputError: The layout is not legal, or a name is not known.
+        """
+        with under(stop):
+            if self.job.spec.inference is not None:
+                return _serving(self.job, self.job.spec.inference)
+            return _training(self.job)
+
+
+@dataclass(frozen=True)
+class Training:
+    """Memory of a training job.
+
+    Attributes:
+        answer: The answer as JSON has it. [-]
+        title: Heading of the job. [-]
+    """
+
+    answer: answers.TrainingMemory
+    title: Heading
+
+    def page(self) -> "Document":
+        """The page of the answer. [-]."""
+        from planner.report.pages.memory import training_page  # noqa: PLC0415
+
+        return training_page(self.answer, self.title)
+
+
+@dataclass(frozen=True)
+class Serving:
+    """Memory of an inference job.
+
+    Attributes:
+        answer: The answer as JSON has it. [-]
+        model: Name of the model. [text]
+        gpu: Name of the GPU. [text]
+    """
+
+    answer: answers.InferenceMemory
+    model: str
+    gpu: str
+
+    def page(self) -> "Document":
+        """The page of the answer. [-]."""
+        from planner.report.pages.memory import serving_page  # noqa: PLC0415
+
+        return serving_page(self.answer, self.model, self.gpu)
+
+
+def _training(job: Job) -> Training:
+    workload = workload_of_one(job)
+    with about(job.file):
+        answer = training_memory(workload, job.spec.layout, job.warnings)
+    return Training(answer, heading(workload))
+
+
+def _serving(job: Job, inference: InferenceSpec) -> Serving:
+    spec, file = job.spec, job.file
+    if spec.layout.given():
+        raise BadInputError(
+            "an inference job has no layout",
+            file=file,
+            field="layout",
+            allowed="inference.tp",
+        )
+    model, cluster = look_up(spec, file=file, base=job.base, catalog=job.catalog)
+    with about(file):
+        answer = inference_memory(model, cluster, inference)
+    return Serving(answer, model.name, cluster.gpu.name)
 
 
 class TrainingMemory(answers.TrainingMemory, Answer):
@@ -38,9 +134,7 @@ class TrainingMemory(answers.TrainingMemory, Answer):
         return [{k: v for k, v in row.items() if k != "moments"} for row in rows]
 
     def _page(self) -> "Document":
-        from planner.report.pages.memory import training_page  # noqa: PLC0415
-
-        return training_page(self._flow.answer, self._flow.title)
+        return self._flow.page()
 
 
 class InferenceMemory(answers.InferenceMemory, Answer):
@@ -57,9 +151,7 @@ class InferenceMemory(answers.InferenceMemory, Answer):
         return [stage.model_dump(mode="json") for stage in self.memory.stages]
 
     def _page(self) -> "Document":
-        from planner.report.pages.memory import serving_page  # noqa: PLC0415
-
-        return serving_page(self._flow.answer, self._flow.model, self._flow.gpu)
+        return self._flow.page()
 
 
 def memory(
@@ -89,9 +181,8 @@ def memory(
         BadInputError: The layout is not legal, or a name is not known.
     """
     within("time_limit", time_limit, 0.0)
-    catalog = catalog_given(hardware)
-    with under(after(time_limit)):
-        flow = held(job_given(job, set, catalog, calibration, layout))
-    if isinstance(flow, Training):
-        return TrainingMemory.of(flow.answer, flow)
-    return InferenceMemory.of(flow.answer, flow)
+    read = job_given(job, set, catalog_given(hardware), calibration, layout)
+    found = Memory(read).within(time_limit)
+    if isinstance(found, Training):
+        return TrainingMemory.of(found.answer, found)
+    return InferenceMemory.of(found.answer, found)

@@ -13,7 +13,7 @@ from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.stopping import MemoryLimit, this_run
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.explanation import as_error
-from planner.questions.flow.explain import reasoned
+from planner.questions.explain import Explain
 from planner.questions.inputs.limits import MEMORY
 from planner.report import heading
 from planner.report.explain import explanation_report
@@ -62,8 +62,8 @@ def explain(
     check_writable(json=json_to, report=report_to, save=source.save)
     asked = source.read(layout)
     job = asked.job()
-    with this_run().searching(time_limit, memory_limit) as stop:
-        found = reasoned(job, time_limit=stop.left, robust=robust == "on")
+    stop = this_run().limited(time_limit, memory_limit)
+    found = Explain(job, robust == "on").answer(stop)
     answer = found.answer
     text = answer.model_dump_json(by_alias=True, indent=2)
     if answer.contradiction is not None:

@@ -11,7 +11,7 @@ from planner.cli.output import check_writable, deliver
 from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.stopping import this_run
 from planner.cli.verdicts import Failing, fail_over, failing_risk
-from planner.questions.flow.memory import Serving, Training, held
+from planner.questions.memory import Memory, Serving, Training
 from planner.report.memory import inference_memory_report, training_memory_report
 
 LayoutText = Annotated[
@@ -52,8 +52,7 @@ def memory(
     risk = failing_risk(fail_on)
     check_writable(json=json_to, save=source.save)
     asked = source.read(layout)
-    with this_run().searching(time_limit):
-        found = held(asked.unasked())
+    found = Memory(asked.unasked()).answer(this_run().limited(time_limit))
     asked.save()
     answer = found.answer
     text = answer.model_dump_json(by_alias=True, indent=2)

@@ -6,7 +6,7 @@ The process that workers are forked from imports this module.
 from planner.hardware.reading.files import SHIPPED
 from planner.job.one_line import job_of
 from planner.models import preset_hub_ids, preset_names
-from planner.questions.flow import explain as _explain
+from planner.questions import explain as _explain
 from planner.questions.flow.plan import phases_to_plan, planned
 from planner.questions.inputs.given import looked_up
 from planner.report import pages as _pages

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from planner.errors import PlannerError
 from planner.web.answers.compare import compare_answer
-from planner.web.answers.explain import explain_answer
-from planner.web.answers.memory import memory_answer
+from planner.web.answers.one_job import explain_answer, memory_answer
 from planner.web.answers.plan import Tell, plan_answer, what_if_answer
 from planner.web.answers.rows import rows_answer
 from planner.web.question import Answered, Question, Refused

@@ -28,7 +28,7 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("the search has started")
 
     monkeypatch.setattr("planner.questions.flow.plan.optimize_for", never)
-    monkeypatch.setattr("planner.questions.flow.explain.explain", never)
+    monkeypatch.setattr("planner.explanation.explain", never)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 from types import SimpleNamespace
 
+from planner.questions.explain import next_layouts
 from planner.specs.answer.explanation import Explained, Neighbour
 from planner.specs.layouts.layout import Layout
-from planner.web.answers.explain import next_layouts
 
 
 def beside(field: str, value: int | str, *, legal: bool = True) -> Neighbour:
@@ -21,6 +21,6 @@ def test_legal_neighbours_are_known_by_field_and_value() -> None:
         beside("recompute", "full"),
     )
     answer = Explained.model_construct(best=best, neighbours=neighbours)
-    links = {words: layout for words, (layout,) in next_layouts(answer)}
+    links = dict(next_layouts(answer))
     assert links.keys() == {"tp 2", "pp 1", "micro-batch 4"}
     assert "tp=2" in links["tp 2"].split(",")
