@@ -33,7 +33,7 @@ def attention_level(pricing: Pricing) -> float:
 def unfused_time(
     pricing: Pricing, *, flops: Column[Flops], scores: Floats, head_dim: int
 ) -> tuple[Floats, Floats]:
-    """Forward and backward time of attention by explicit scores.
+    """Forward and backward time of attention by explicit scores. [s].
 
     Two batched products forward and four backward at the rate of GEMMs, and
     what softmax, dropout and the products move::
@@ -41,14 +41,10 @@ def unfused_time(
         T = F / (P eps) + b S / (eta W),   2 F / (P eps) + b' S / (eta W)
 
     Args:
-        pricing: The job.
         flops: Forward FLOPs over the whole square of scores. [FLOP]
         scores: Scores, one per head, query and key. [1]
         head_dim: Size of a query head; one that 8 does not divide cannot feed the
             tensor cores, so that the vector units multiply. [1]
-
-    Returns:
-        Forward and backward time. [s]
 
     References:
         Korthikanti et al., arXiv:2205.05198, section 4.1: the tensors of the core.
@@ -75,21 +71,15 @@ def attention_time(
     blocks: Floats,
     head_dim: int,
 ) -> tuple[Floats, Floats]:
-    """Forward and backward time of the attention core.
+    """Forward and backward time of the attention core. [s].
 
     The rate is read off the measured curve at the length that attends. Where the
     GPU is less full than in the benchmark, the rate falls as ``w / (w + w0)``. There
     ``w`` is the waves of query blocks over the SMs.
 
     Args:
-        pricing: The job: kernel and GPU.
         span: Tokens that attend to each other. [token]
-        flops: Causal-halved forward FLOPs. [FLOP]
         blocks: Blocks of 128 query rows over all heads. [1]
-        head_dim: Size of a query head. [1]
-
-    Returns:
-        Forward and backward kernel time. [s]
 
     References:
         FlashAttention-2 and -3 benchmark figures; backward is 2.5x the FLOPs.
@@ -119,13 +109,8 @@ def attention_paces(
     """Factors of :func:`attention_time`, forward and backward.
 
     Args:
-        workload: The job: kernel and GPU.
         span: Tokens that attend to each other. [token]
         blocks: Blocks of 128 query rows over all heads. [1]
-        head_dim: Size of a query head. [1]
-
-    Returns:
-        Both directions. [-]
     """
     curve = attention_curve(workload, head_dim)
     lengths = np.log2(np.array(curve.seq_len, dtype=np.float64))

@@ -69,8 +69,6 @@ class GemmRate:
         """Constants of a calibrated product on a GPU.
 
         Args:
-            entry: Calibrated constants. [-]
-            gpu: Datasheet of the GPU. [-]
             peak: Peak of the format times the stack's clock. [FLOP/s]
             own: Fields of this class, in place of those of the calibration. [-]
         """
@@ -90,7 +88,6 @@ def gemm_rate(
     """Look up the rate of dense or grouped GEMMs for the job's precision.
 
     Args:
-        pricing: The job.
         grouped: True where many experts share one launch.
         narrow: True where inputs are cast if the job trains below half
             precision; those of head, router and attention scores never are.
@@ -116,12 +113,8 @@ def gemm_constants(
     """Number format that a GEMM runs in, and its calibrated constants.
 
     Args:
-        workload: The job.
         grouped: True where many experts share one launch.
         narrow: True where inputs are cast if the job trains below half precision.
-
-    Returns:
-        A format of the calibration [text], and its constants. [-]
     """
     calibration = workload.calibration
     table = calibration.grouped_gemm if grouped else calibration.gemm
@@ -238,14 +231,10 @@ def gemm_time(
         T = 2 (M N + lost) (K + ramp) / (P eps) + mu bytes / W + a M N + t0
 
     Args:
-        rate: Constants of the GPU.
         rows: M. [1]
         outputs: N. [1]
         inputs: K. [1]
         wgrad: The product is added to a gradient that lasts.
-
-    Returns:
-        Kernel time. [s]
 
     References:
         Fit on the kernel tables of nine NVIDIA GPUs, ``benchmarks/kernels``.
@@ -258,9 +247,6 @@ def added(terms: Mapping[str, Floats]) -> Column[Seconds]:
 
     Args:
         terms: Times by name. [s]
-
-    Returns:
-        Time. [s]
     """
     return reduce(np.add, terms.values())
 
@@ -276,7 +262,6 @@ def gemm_parts(
     """Terms of :func:`gemm_time`, in the order in which they add up.
 
     Args:
-        rate: Constants of the GPU.
         rows: M. [1]
         outputs: N. [1]
         inputs: K. [1]
@@ -324,10 +309,6 @@ def priced_kernel(workload: Workload) -> str | None:
 
 def attention_curve(workload: Workload, head_dim: int) -> AttentionCurve:
     """The measured causal curve nearest in kernel and in head size.
-
-    Args:
-        workload: The job.
-        head_dim: Size of a query head. [1]
 
     Returns:
         The curve; ties go to the smaller head, which is the slower one.

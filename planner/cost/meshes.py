@@ -15,6 +15,7 @@ from planner.specs.layouts.layout import Layout
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+"""A column: one value for each mesh, as ``Ints`` and ``Column`` are."""
 Number = Floats | float
 """A column, or one number for all meshes."""
 Rows = npt.NDArray[np.int32]
@@ -69,11 +70,7 @@ class Meshes:
 
     @classmethod
     def from_rows(cls, rows: Sequence[tuple[int, ...]] | Rows) -> "Meshes":
-        """Build columns from rows in the order of the fields.
-
-        Args:
-            rows: One tuple of integers per mesh. [1]
-        """
+        """Build columns from rows in the order of the fields."""
         table = np.array(rows, dtype=np.int64).reshape(-1, len(fields(cls)))
         return cls(*(np.ascontiguousarray(column) for column in table.T))
 
@@ -211,12 +208,7 @@ def groups(
     """Look up the groups of one axis for every mesh.
 
     Args:
-        topology: The cluster.
-        meshes: The meshes; each has its own number of ranks.
         levels: (size, stride) columns, innermost first. [1], shape (meshes,)
-
-    Returns:
-        Columns of what the groups see. [1] and [B/s], shape (meshes,)
     """
 
     def view(here: ClusterTopology, key: Levels) -> tuple[float, ...]:

@@ -45,7 +45,6 @@ class Pricing(Workload):
         """Prices of a job before a layout is there, with a candidate's own settings.
 
         Args:
-            workload: The job. [-]
             offload: Offload of the candidate; none: all stays on the GPUs. [-]
             comm_dtype: Formats on the wire; none: the framework's own. [-]
 
@@ -61,10 +60,6 @@ class Pricing(Workload):
 
         Args:
             workload: The job; what another layout set for a price is replaced. [-]
-            layout: A complete layout. [-]
-
-        Returns:
-            The job as the layout has it priced. [-]
         """
         job = workload if isinstance(workload, cls) else cls.candidate(workload)
         where = Layouts.of(layout, workload.model.mtp_layers)
@@ -140,11 +135,7 @@ class Pricing(Workload):
         """Part of this job that one pool hosts.
 
         Args:
-            pool: One of the job's pools. [-]
             shared: Other pools host stages, too. [bool]
-
-        Returns:
-            The job as that pool sees it. [-]
         """
         topology = pool.topology
         if shared:
@@ -169,9 +160,6 @@ class Pricing(Workload):
 
     def on_parts(self, meshes: Meshes) -> tuple[tuple[Self, Meshes], ...]:
         """The job, and its meshes, as each hosting pool sees them.
-
-        Args:
-            meshes: Meshes of the first pool. [-]
 
         Returns:
             Pairs, one where one kind hosts all. [-]
@@ -210,10 +198,6 @@ class Pricing(Workload):
 
     def takes(self, name: str, meshes: Meshes) -> Mask:
         """Meshes on which a switch of the stack is on.
-
-        Args:
-            name: A field of the profile. [text]
-            meshes: Any meshes.
 
         Returns:
             True where the switch is on; what schedule, chunks and recompute decide is

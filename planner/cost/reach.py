@@ -32,9 +32,6 @@ def reach_of(costs: StageCosts) -> Reach:
     Before stage i lie at least ``sum of fewest`` and at most ``min(i most,
     L - sum of fewest from i on)`` layers, and layers stay in order. Layer x
     on stage i is thus at least the first number of i, and below the second of i + 1.
-
-    Args:
-        costs: The inner problem.
     """
     return _reach(costs.runs, costs.fewest, costs.most_layers)
 

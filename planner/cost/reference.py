@@ -21,18 +21,14 @@ def reference_passes(workload: Workload) -> int:
 
 
 def with_reference(workload: Workload, forward: Parts) -> Parts:
-    """Forward of a unit, and again for the reference where one runs.
+    """Forward of a unit, and again for the reference where one runs. [s].
 
     A reference under ZeRO-3 is sharded too, so that its gathers come again. Adapters
     that are off are counted as if they were on: under a hundredth of a pass.
     Leaves out that a second copy of the reference's weights lasts over steps.
 
     Args:
-        workload: The job.
         forward: Forward of the unit by cause, collectives included.
-
-    Returns:
-        Forward by cause. [s], shape (meshes,)
     """
     passes = reference_passes(workload)
     if passes == 1:

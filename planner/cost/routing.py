@@ -20,11 +20,6 @@ def imbalance(pricing: Pricing, meshes: Meshes, layers: "Floats | float" = 1) ->
     ``sigma / sqrt(layers)``. A token asks each of its k experts once, so that no rank
     gets more than ``ep min(E / ep, k) / k``.
 
-    Args:
-        pricing: The job: its experts, and the spread or imbalance of the stack.
-        meshes: Any meshes.
-        layers: Layers whose loads of one rank add up. [1], shape (meshes,)
-
     Returns:
         Factor, 1 for dense models and for one rank. [1], shape (meshes,)
     """
@@ -43,9 +38,6 @@ def imbalance(pricing: Pricing, meshes: Meshes, layers: "Floats | float" = 1) ->
 
 def assumed_routing(pricing: Pricing) -> tuple[str, ...]:
     """Sentence on the loads of the experts that prices assume.
-
-    Args:
-        pricing: The job: the spread or imbalance of the stack.
 
     Returns:
         The sentence, none for a dense model. [text]
@@ -85,11 +77,7 @@ def parts_reached(ffn: Moe, parts: Ints) -> Floats:
     do not tile are taken under free routing, which reaches more parts.
 
     Args:
-        ffn: Routed experts.
         parts: Equal parts of the experts: ranks, or domains. [1], shape (meshes,)
-
-    Returns:
-        Parts beside a token's own. [1], shape (meshes,)
 
     References:
         DeepSeek-V2, arXiv:2405.04434, section 2.2.2: device-limited routing.

@@ -40,7 +40,6 @@ def rows_of(pricing: Pricing, meshes: Meshes) -> Rows:
 
     Args:
         pricing: The job: lengths of its texts, and how rows are filled.
-        meshes: Any meshes.
 
     Returns:
         Tokens of a row; one number where micro-batches are alike. [token]
@@ -83,7 +82,6 @@ def slowest(
     Args:
         draws: Lengths of the texts. [token]
         together: Texts of a micro-batch of all ranks of a group. [1]
-        groups: Groups. [1]
         batches: Micro-batches between two waits. [1]
 
     Returns:
@@ -149,11 +147,7 @@ def _normal(row: Draws, groups: int, batches: int) -> tuple[float, float]:
 
 @cache
 def greatest_deviation(count: int) -> float:
-    """Mean of the greatest of several standard normal numbers.
-
-    Returns:
-        Deviations above the mean. [1]
-    """
+    """Mean of the greatest of several standard normal numbers."""
     density = np.exp(-(DEVIATIONS**2) / 2)
     below = np.cumsum(density) / density.sum()
     last = np.diff(below**count, prepend=0.0)

@@ -6,20 +6,12 @@ from planner.hardware.reading.quantities import Bytes, BytesPerSecond, Column, S
 
 
 def operator_latency(pricing: Pricing) -> Seconds:
-    """Latency of one kernel of the stack on the GPU beside its work. [s].
-
-    Returns:
-        Time. [s]
-    """
+    """Latency of one kernel of the stack on the GPU beside its work. [s]."""
     return pricing.calibration.memory.op_latency * pricing.profile.latency
 
 
 def stream_rate(workload: Workload) -> BytesPerSecond:
-    """Rate at which a kernel streams through the GPU's memory.
-
-    Returns:
-        Rate. [B/s]
-    """
+    """Rate at which a kernel streams through the GPU's memory."""
     measured = workload.calibration.memory.efficiency
     return workload.gpu.memory_bandwidth * measured
 
@@ -36,10 +28,6 @@ def memory_time(
     Args:
         pricing: The job: HBM, measured efficiency, the stack's traffic factor.
         moved: Bytes that fused kernels would move. [B]
-        operators: Kernels. [1]
-
-    Returns:
-        Time. [s]
     """
     traffic = pricing.profile.memory_traffic * moved
     return traffic / stream_rate(pricing) + operators * operator_latency(pricing)

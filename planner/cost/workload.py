@@ -46,9 +46,6 @@ class Pool:
     def mesh(self, meshes: Meshes) -> Meshes:
         """Meshes as they are on this pool, with its own tp and dp.
 
-        Args:
-            meshes: Meshes of the first pool. [-]
-
         Returns:
             As many meshes; a degree that is not whole is rounded down. [-]
         """
@@ -179,9 +176,6 @@ class Workload:
 
         Args:
             field: ``gradients`` or ``parameters``. [text]
-
-        Returns:
-            Names of the formats. [text]
         """
         own: str = getattr(self.framework.own_formats, field)
         others = self.framework.formats.known(field, self.training.precision)

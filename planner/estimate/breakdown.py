@@ -67,8 +67,6 @@ def kernel_share(
     """Share of the time of all GPUs in kernels of forward and backward.
 
     Args:
-        table: Table of the layout's one mesh.
-        costs: Inner problem of the mesh.
         work: Time of every rank by cause. [ns]
         step_s: The step. [s]
 
@@ -97,8 +95,6 @@ def time_breakdown(
     to whole nanoseconds left.
 
     Args:
-        table: Table of the layout's one mesh.
-        costs: Inner problem of the mesh.
         counts: Layers by stage, kind and menu entry. [1]
         work: Time of every rank by cause. [ns]
 
@@ -143,11 +139,7 @@ class Around:
 
 
 def times_around(table: CostTable, costs: StageCosts, counts: Counts) -> Around:
-    """Times of a step beside the forwards and backwards of its ranks.
-
-    Returns:
-        The times. [ns]
-    """
+    """Times of a step beside the forwards and backwards of its ranks. [ns]."""
     graph = graph_of(costs)
     x = durations(costs, stage_vectors(costs, counts))
     whole = makespan(graph, x, costs.p2p)
@@ -225,11 +217,7 @@ def work_by_rank(table: CostTable, costs: StageCosts, counts: Counts) -> list[Ra
 def layer_passes(
     data: DataGroups, context: Context, costs: StageCosts, counts: Counts
 ) -> Layers:
-    """Time of one layer of every kind and menu entry that the split has.
-
-    Returns:
-        Forward and backward by kind and entry. [s]
-    """
+    """Time of one layer of every kind and menu entry that the split has. [s]."""
     pricing, meshes = data.pricing, data.meshes
     owned = [layer_owned(pricing, layer, meshes) for layer in pricing.kinds]
     return {

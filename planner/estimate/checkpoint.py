@@ -96,15 +96,12 @@ def _unit(pricing: Pricing, owned: Owned, alone: Meshes) -> Saved:
 
 
 def checkpoint(pricing: Pricing, layout: Layout) -> Checkpoint:
-    """Size of one checkpoint of a job under a layout.
+    """Size of one checkpoint of a job under a layout. [GiB].
 
     Every trained parameter is saved once: ``sum of P (weight + master + moments)``.
     A rank writes its own part. The first rank of each shard group writes weights that
     the framework keeps whole; else every rank writes its shard. Optimizer states are
     written as they are divided, from ZeRO-1 on.
-
-    Returns:
-        Sizes. [GiB]
 
     Leaves out the states of data loaders and random numbers, and the frozen model
     under adapters, which nobody saves again.

@@ -92,7 +92,6 @@ def flops_per_token(workload: Workload, attention: AttentionConvention) -> float
     layer below all that trains has its forward alone, ``2 N_mm + F_core``.
 
     Args:
-        workload: The job. [-]
         attention: "full" counts every score, "causal" those the mask leaves.
 
     Returns:
@@ -151,11 +150,7 @@ def _again(pricing: Pricing, layer: LayerKind, name: str) -> float:
 
 
 def memory_estimate(priced: Priced) -> MemoryEstimate:
-    """Peak memory over the ranks and the verdict.
-
-    Returns:
-        Memory by rank and category. [GiB]
-    """
+    """Peak memory over the ranks and the verdict. [GiB]."""
     stages = stage_memories(priced.table, priced.costs, priced.counts)
     device, capacity, risk = _peak(priced, stages)
     band = priced.pricing.uncertainty.allocated

@@ -55,12 +55,8 @@ def host_bound(
     has the gradients that wait for W. Without a pipeline the bound is exact.
 
     Args:
-        pricing: The job, with what its layout offloads. [-]
-        meshes: The mesh of every candidate. [-]
         vpp: Virtual chunks per pipeline rank. [1], shape (candidates,)
         layers: Most layers of one virtual stage. [1], shape (candidates,)
-        recompute: Kinds that the candidates' layers may use. [text]
-        at_once: All micro-batches are in flight (gpipe). [bool]
         folded: The first rank has both ends of the model; none: nowhere. [bool]
         copies: Copies of the model on the ranks; none: one copy. [1]
         split: The backward is two operations; none: nowhere. [bool]

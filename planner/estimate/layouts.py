@@ -36,14 +36,6 @@ def layout_of(
     """Write one mesh and its stage split as a layout.
 
     Args:
-        pricing: The job.
-        meshes: Meshes of a space.
-        row: Index of the mesh. [1]
-        schedule: Name of the schedule. [text]
-        vpp: Virtual chunks per pipeline rank. [1]
-        menu: Recompute kinds that the counts index. [text]
-        counts: Layers by stage, kind and menu entry. [1]
-        hosting: Pipeline ranks that each of several pools hosts. [1]
         block: The menu's first entry holds for every stage's first layers. [bool]
     """
     at = {f.name: int(getattr(meshes, f.name)[row]) for f in fields(meshes)}

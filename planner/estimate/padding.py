@@ -37,8 +37,6 @@ def padding_estimate(
     """Share of padding of a plan, and its rate against that of packed texts.
 
     Args:
-        pricing: The job.
-        layout: A complete layout.
         step_s: Step of the layout. [s]
 
     Returns:

@@ -33,8 +33,6 @@ def price(workload: Workload, layout: Layout, *, timed: bool = True) -> Priced:
     """Fill the table for one layout.
 
     Args:
-        workload: The job.
-        layout: A complete layout.
         timed: True for times and memory, False for memory alone.
     """
     menu, pricing = recompute_kinds(layout), Pricing.of(workload, layout)

@@ -37,12 +37,9 @@ class BlockFormat(Measured):
     architectures: tuple[str, ...]
 
     def bytes_each(self, *, nested: bool = False) -> float:
-        """Bytes of one element with its share of the scales of blocks.
+        """Bytes of one element with its share of the scales of blocks. [B].
 
         ``b + s / B``, or ``b + (s_2 + s / B_2) / B`` where scales are quantised too.
-
-        Returns:
-            Memory. [B]
 
         Leaves out the scales of rows, which depend on the shape.
         """

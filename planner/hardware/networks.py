@@ -52,7 +52,6 @@ def network(kind: str | None, catalog: Catalog) -> NetworkCalibration:
     Args:
         kind: `infiniband`, `roce`, `efa` or another of `planner.hardware.specs`; None,
             for a link without a fabric, is refused. [-]
-        catalog: Files of facts. [-]
 
     Raises:
         UnknownNameError: No such kind; lists the known kinds.

@@ -183,11 +183,7 @@ class GpuSpec(_FullySourced):
         return self
 
     def peak(self, dtype: Dtype) -> FlopPerSecond:
-        """Dense peak rate of a number format.
-
-        Returns:
-            The datasheet rate. [FLOP/s]
-        """
+        """Dense peak rate of a number format."""
         value: FlopPerSecond | None = getattr(self, f"peak_{dtype}", None)
         if value is None:
             has = [n[5:] for n, v in self if n.startswith("peak_") and v is not None]

@@ -16,15 +16,12 @@ FP32, HALF = 4, 2
 
 
 def token_bytes(kind: LayerKind, facts: CacheFacts, tp: int = 1) -> float:
-    """Bytes that one layer caches of one token, on one GPU.
+    """Bytes that one layer caches of one token, on one GPU. [B].
 
     Grouped queries: ``2 max(g / t, 1) d`` numbers, a key and a value for each head.
     Latent attention: ``r_kv + d_r``, replicated on every GPU. No attention: none. An
     indexer: one key of ``d_i`` more. Compressed attention: one key of m tokens, and one
     of the index. Keys of an earlier layer, or a scan: none.
-
-    Returns:
-        Memory. [B]
 
     Leaves out engines that cache latent attention decompressed, as transformers does.
 
@@ -55,7 +52,6 @@ def cached_tokens(kind: LayerKind, context: int) -> int:
     """Tokens of a sequence that one layer keeps: all, or those of its window.
 
     Args:
-        kind: Kind of layer. [-]
         context: Tokens of the sequence. [token]
 
     Returns:
@@ -90,17 +86,11 @@ def state_bytes(kind: LayerKind, tp: int = 1) -> float:
 def cache_bytes(
     model: Architecture, facts: CacheFacts, *, batch: int, context: int, tp: int = 1
 ) -> float:
-    """Bytes of all cached keys, values and states on one GPU.
+    """Bytes of all cached keys, values and states on one GPU. [B].
 
     Args:
-        model: The model. [-]
-        facts: Format of the cache. [-]
         batch: Sequences in flight. [sequence]
         context: Tokens of each sequence. [token]
-        tp: GPUs that share every layer. [1]
-
-    Returns:
-        Memory. [B]
 
     Leaves out the last block of a paged cache that is not full.
     """

@@ -24,18 +24,14 @@ MOMENTS = ("prefill", "decode")
 def serving_memory(
     model: Architecture, spec: InferenceSpec, moment: str
 ) -> ServingMemory:
-    """Memory of one GPU at one moment of serving.
+    """Memory of one GPU at one moment of serving. [GiB].
 
     The sum of weights, the cache of every sequence at full context, and the peak of
     the forward pass.
 
     Args:
-        model: The model. [-]
         spec: Formats, batch, context, group. [-]
         moment: One of ``MOMENTS``. [text]
-
-    Returns:
-        Memory by category. [GiB]
 
     Leaves out CUDA graphs, LoRA adapters beside the model, and a draft model.
     """
@@ -70,9 +66,7 @@ def serving_estimate(
     """Peak memory of one GPU over all moments, with its verdict.
 
     Args:
-        model: The model. [-]
         spec: Formats, batch, context, group. [-]
-        capacity: Memory of the GPU. [B]
 
     Returns:
         Memory, interval and verdict. [GiB]
@@ -101,9 +95,7 @@ def serves(model: Architecture, spec: InferenceSpec, capacity: Bytes) -> bool:
     """Tell if the predicted peak memory of every moment fits the GPU.
 
     Args:
-        model: The model. [-]
         spec: Formats, batch, context, group. [-]
-        capacity: Memory of a GPU. [B]
 
     Returns:
         True where the peak memory fits. [-]
@@ -118,9 +110,7 @@ def largest_request(
     """Largest batch at the context, and largest context at the batch.
 
     Args:
-        model: The model. [-]
         spec: Formats, batch, context, group. [-]
-        capacity: Memory of a GPU. [B]
 
     Returns:
         Batch and context: at most 2^20 sequences and 2^30 tokens, 0 where nothing
@@ -159,9 +149,7 @@ def gpus_to_serve(
     """Fewest GPUs of one tensor-parallel group that hold the job.
 
     Args:
-        model: The model. [-]
         spec: Formats, batch, context. [-]
-        capacity: Memory of a GPU. [B]
         groups: Allowed sizes of a group, ascending. [1]
 
     Returns:

@@ -41,12 +41,9 @@ class WeightFacts(_Fact):
     missing_on: tuple[str, ...] = ()
 
     def linear_bytes(self, inputs: float, outputs: float) -> float:
-        """Bytes of the weight and the scales of one linear.
+        """Bytes of the weight and the scales of one linear. [B].
 
         ``(K N bits + N row_bits + N ceil(K / group) group_bits) / 8``
-
-        Returns:
-            Memory. [B]
         """
         each = inputs * self.bits + self.row_bits
         if self.group is not None:

@@ -12,7 +12,6 @@ def largest(fits: Callable[[int], bool], *, most: int, start: int = 1) -> int:
 
     Args:
         fits: True up to some number, false above it. [-]
-        most: The highest number of interest. [1]
         start: First number tried; a start near the answer saves questions. [1]
 
     Returns:

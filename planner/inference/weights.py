@@ -39,13 +39,10 @@ def layer_weight_bytes(kind: LayerKind, facts: WeightFacts, tp: int) -> float:
 
 
 def weight_bytes(model: Architecture, facts: WeightFacts, tp: int = 1) -> float:
-    """Bytes of a model's weights on one GPU.
+    """Bytes of a model's weights on one GPU. [B].
 
     Embedding, head, norms and biases take ``facts.others`` bits. A tied head adds
     nothing to the table of the embedding.
-
-    Returns:
-        Memory. [B]
 
     Leaves out modules for multi-token prediction, which plain generation skips.
 

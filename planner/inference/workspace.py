@@ -16,10 +16,8 @@ def layer_bytes(kind: LayerKind, rows: int, element: float, tp: int = 1) -> floa
     output, projections and result. The other half is the feed-forward block.
 
     Args:
-        kind: Kind of layer. [-]
         rows: Tokens of the pass. [token]
         element: Bytes of a number that is computed with. [B]
-        tp: GPUs that share the layer. [1]
 
     Returns:
         Memory. [B]
@@ -43,8 +41,6 @@ def logit_bytes(model: Architecture, facts: RuntimeFacts, batch: int) -> float:
     """Bytes of the logits of every sequence's next token.
 
     Args:
-        model: The model. [-]
-        facts: Bytes of a logit. [-]
         batch: Sequences. [sequence]
 
     Returns:
@@ -63,21 +59,15 @@ def pass_bytes(
     expanded: float,
     tp: int = 1,
 ) -> float:
-    """Most bytes that a forward pass holds beside weights and cache.
+    """Most bytes that a forward pass holds beside weights and cache. [B].
 
     ``max over layers (layer + expanded weight), logits``
 
     Args:
-        model: The model. [-]
-        facts: Memory of the serving process. [-]
         rows: Tokens of the pass. [token]
         batch: Sequences that get a next token. [sequence]
         element: Bytes of a number that is computed with. [B]
         expanded: Weight of a quantised linear, widened to multiply with. [B]
-        tp: GPUs that share every layer. [1]
-
-    Returns:
-        Memory. [B]
     """
     layers = max(layer_bytes(kind, rows, element, tp) for kind in model.kinds)
     return max(layers + expanded, logit_bytes(model, facts, batch))

@@ -2,6 +2,9 @@
 
 Pure and integer: durations in ns go in, and the step time comes out. That is the
 longest path of a graph whose shape depends on the schedule alone.
+
+In all modules p is the number of pipeline ranks, v of chunks of a rank, and m of
+micro-batches in a step; p2p is one transfer between neighbouring ranks.
 """
 
 from planner.schedules.builder import Graph

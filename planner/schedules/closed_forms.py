@@ -13,7 +13,7 @@ from planner.schedules.order import SPLIT, operations
 def uniform_makespan(
     schedule: str, p: int, v: int, m: int, f: Seconds, b: Seconds, w: float = 0.0
 ) -> float:
-    """Makespan of equal stages, whose bubble does not depend on m.
+    """Makespan of equal stages, whose bubble does not depend on m. [s].
 
     With ``t = f + b + w``::
 
@@ -30,15 +30,8 @@ def uniform_makespan(
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
-        p: Pipeline ranks. [1]
-        v: Chunks of a rank. [1]
-        m: Micro-batches in a step. [1]
-        f: Forward of one micro-batch on a rank. [s]
         b: Backward, of the inputs only where it is split. [s]
         w: Weight gradient where the backward is split, else 0. [s]
-
-    Returns:
-        Time of forwards and backwards. [s]
 
     Raises:
         ValueError: The schedule does not exist for these numbers, or is outside
@@ -91,10 +84,6 @@ def bubble_ratio(
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
-        p: Pipeline ranks. [1]
-        v: Chunks of a rank. [1]
-        m: Micro-batches in a step. [1]
-        f: Forward of one micro-batch on a rank. [s]
         b: Backward, of the inputs only where it is split. [s]
         w: Weight gradient where the backward is split, else 0. [s]
 
@@ -114,10 +103,6 @@ def bubble_fraction(
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
-        p: Pipeline ranks. [1]
-        v: Chunks of a rank. [1]
-        m: Micro-batches in a step. [1]
-        f: Forward of one micro-batch on a rank. [s]
         b: Backward, of the inputs only where it is split. [s]
         w: Weight gradient where the backward is split, else 0. [s]
 
@@ -140,10 +125,6 @@ def p2p_delay(schedule: str, p: int, v: int, m: int, p2p: Seconds) -> Seconds:
 
     Args:
         schedule: ``gpipe``, ``1f1b`` or ``interleaved``. [text]
-        p: Pipeline ranks. [1]
-        v: Chunks of a rank. [1]
-        m: Micro-batches in a step. [1]
-        p2p: One transfer between neighbouring ranks. [s]
 
     Returns:
         Time that transfers add to ``uniform_makespan``. [s]
@@ -184,8 +165,6 @@ def lower_bound_1f1b(
     Args:
         f: Forward of one micro-batch, by stage. [s], shape (p,)
         b: Backward of one micro-batch, by stage. [s], shape (p,)
-        p2p: One transfer between neighbouring ranks. [s]
-        m: Micro-batches in a step. [1]
 
     Returns:
         Lower bound of forwards, backwards and p2p. [s]
@@ -216,8 +195,6 @@ def upper_bound_1f1b(
     Args:
         f: Forward of one micro-batch, by stage. [s], shape (p,)
         b: Backward of one micro-batch, by stage. [s], shape (p,)
-        p2p: One transfer between neighbouring ranks. [s]
-        m: Micro-batches in a step. [1]
 
     Returns:
         Upper bound of forwards, backwards and p2p. [s]
@@ -246,8 +223,6 @@ def interleaved_lower_bound(
     Args:
         f: Forward of one micro-batch, by rank and chunk. [s], shape (p, v)
         b: Backward of one micro-batch, by rank and chunk. [s], shape (p, v)
-        p2p: One transfer between neighbouring ranks. [s]
-        m: Micro-batches in a step. [1]
 
     Returns:
         Lower bound of forwards, backwards and p2p. [s]

@@ -57,9 +57,6 @@ def period_of(schedule: str, p: int, v: int, every: int | None) -> int:
     and a whole number of groups where gradients travel after every group.
 
     Args:
-        schedule: A schedule other than gpipe. [text]
-        p: Pipeline ranks. [1]
-        v: Chunks of a rank. [1]
         every: Micro-batches of one reduce-scatter of a virtual stage; None where
             gradients travel once a step, or at the end of the step. [1]
     """
@@ -76,9 +73,6 @@ def short_step(schedule: str, p: int, v: int, m: int, every: int | None) -> int:
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
-        p: Pipeline ranks. [1]
-        v: Chunks of a rank. [1]
-        m: Micro-batches in a step. [1]
         every: Micro-batches of one reduce-scatter, as in ``period_of``. [1]
     """
     if schedule == UNFOLDED:
@@ -122,9 +116,6 @@ def folds(schedule: str, p: int, v: int, m: int, every: int | None) -> bool:
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
-        p: Pipeline ranks. [1]
-        v: Chunks of a rank. [1]
-        m: Micro-batches in a step. [1]
         every: Micro-batches of one reduce-scatter, as in ``period_of``. [1]
 
     Returns:
@@ -142,7 +133,6 @@ def inserted(table: Ints, longer: Ints, start: int) -> int:
     Args:
         table: Rows of a step, its block from ``start`` on. [1], shape (nodes, 4)
         longer: Rows of a step of one more period. [1], shape (more nodes, 4)
-        start: First row of the block. [1]
 
     Returns:
         Rows of the block; 0 where the longer table is anything else. [1]
@@ -165,8 +155,6 @@ def cut_before(table: Ints, start: int, stop: int) -> Ints:
 
     Args:
         table: Rows of a short step. [1], shape (nodes, 4)
-        start: First row of the block. [1]
-        stop: First row behind the block. [1]
     """
     rows = stop - start
     inside, behind = table[start:stop, :2], table[stop:, :2]

@@ -100,9 +100,6 @@ def folded_graph(
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
-        p: Pipeline ranks. [1]
-        v: Chunks of a rank. [1]
-        m: Micro-batches in a step. [1]
         settings: Overlaps of the step, and micro-batches of one reduce-scatter.
 
     Returns:

@@ -66,9 +66,6 @@ def pipeline_graph(
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
-        p: Pipeline ranks. [1]
-        v: Chunks of a rank. [1]
-        m: Micro-batches in a step. [1]
         overlap_gather: Parameters arrive while forwards run. [bool]
         overlap_scatter: Gradients leave while backwards run. [bool]
         scatter_every: Micro-batches of one reduce-scatter; m or more for one a

@@ -39,9 +39,6 @@ def peaks(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Peak, ...], ...]
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
-        p: Pipeline ranks. [1]
-        v: Chunks of a rank. [1]
-        m: Micro-batches in a step. [1]
 
     Returns:
         The peaks of every rank, by chunk. [1], shape (p, peaks of the rank)
@@ -82,9 +79,6 @@ def in_flight(schedule: str, p: int, v: int, m: int, rank: int) -> int:
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
-        p: Pipeline ranks. [1]
-        v: Chunks of a rank. [1]
-        m: Micro-batches in a step. [1]
         rank: Pipeline rank, 0 first. [1]
 
     Raises:

@@ -44,9 +44,6 @@ def operations(schedule: str, p: int, v: int, m: int) -> tuple[tuple[Op, ...], .
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
-        p: Pipeline ranks. [1]
-        v: Chunks (virtual stages) of a rank. [1]
-        m: Micro-batches in a step. [1]
 
     Returns:
         The operations of every rank. [1], shape (p, operations of a rank)

@@ -96,8 +96,6 @@ def placement(schedule: str, p: int, v: int) -> Placement:
 
     Args:
         schedule: One of ``SCHEDULES``. [text]
-        p: Pipeline ranks. [1]
-        v: Chunks of a rank. [1]
 
     References:
         P. Qi et al., "Pipeline Parallelism with Controllable Memory",

@@ -70,15 +70,12 @@ def end_times(graph: Graph, x: Sequence[int], p2p: int) -> list[int]:
 
 
 def makespan(graph: Graph, x: Sequence[int], p2p: int) -> int:
-    """Makespan of a step: the end of the last node.
+    """Makespan of a step: the end of the last node. [ns].
 
     Args:
         graph: The graph of a schedule. [graph]
         x: Durations by slot. [ns], shape (n_slots,)
         p2p: One transfer between neighbouring ranks. [ns]
-
-    Returns:
-        Time of the step. [ns]
 
     Raises:
         ValueError: x has the wrong length, or its last entry is not 0.
@@ -208,7 +205,6 @@ def idle(graph: Graph, x: Sequence[int], p2p: Nanoseconds) -> list[int]:
     Args:
         graph: The graph of a schedule. [graph]
         x: Durations by slot. [ns], shape (n_slots,)
-        p2p: One transfer between neighbouring ranks. [ns]
 
     Returns:
         Bubble of every rank, exposed communication and the optimizer step
@@ -229,7 +225,6 @@ def compute_times(
     Args:
         graph: The graph of a schedule. [graph]
         x: Durations by slot. [ns], shape (n_slots,)
-        p2p: One transfer between neighbouring ranks. [ns]
 
     Returns:
         The intervals of every rank in order. [ns], shape (p, operations)

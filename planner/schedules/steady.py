@@ -226,8 +226,6 @@ def in_batches(graph: Graph, fold: Fold, x: Ints, p2p: int) -> Iterator[Steady]:
     """Run as many cases at a time as memory allows.
 
     Args:
-        graph: A folded graph.
-        fold: Fold of the graph.
         x: Durations by slot and case. [ns], shape (n_slots, cases)
         p2p: One transfer between neighbouring ranks. [ns]
     """

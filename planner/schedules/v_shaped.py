@@ -103,9 +103,6 @@ def dualpipe_v(p: int, m: int, rank: int) -> tuple[Op, ...]:
 
     A W without a chunk is the one that has waited longest.
 
-    Returns:
-        Operations in order. [1]
-
     Leaves out what a pair gains by hiding the communication of one half behind the
     other. A pair lasts as long as F, B and W.
 

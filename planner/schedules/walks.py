@@ -38,13 +38,9 @@ def forwards(
 
     Args:
         first: Predecessor of each node, on its own rank where the two differ. [1]
-        second: The other predecessor. [1]
-        lags: Transfers after the second. [1]
-        p2p: One transfer. [ns]
         durations: Durations of the nodes; a case begins anew where they are fewer than
             the cases. [ns], shape (cases or fewer, nodes)
         ends: Ends; those of the inputs are given. [ns], shape (cases, nodes)
-        inputs: Nodes whose ends are given. [1]
     """
     for case in range(len(ends)):
         end, took = ends[case], durations[case % len(durations)]
@@ -73,14 +69,7 @@ def backwards(
 
     Args:
         first: Predecessor of each node, on its own rank where the two differ. [1]
-        second: The other predecessor. [1]
-        lags: Transfers after the second. [1]
-        slots: Slot of each node's duration. [1]
-        times: Number of times that the duration counts. [1]
-        p2p: One transfer. [ns]
         ends: Ends of all nodes. [ns]
-        node: Node to begin from. [1]
-        inputs: Nodes that end the way. [1]
         found: Takes in slots, then transfers, of the way. [1]
     """
     while node >= inputs:
@@ -191,7 +180,6 @@ class Rows:
         Args:
             ends: Ends of all nodes, of one start and case. [ns], shape (nodes,)
             p2p: One transfer between neighbouring ranks. [ns]
-            node: Node to begin from. [1]
             found: Takes in slots, then transfers, of the way. [1]
         """
         loops = WORK.loops(0)

@@ -63,8 +63,6 @@ def expert_tokens(
     same tokens: ``tau_r x iota``.
 
     Args:
-        pricing: The job: the stack's imbalance.
-        meshes: Any meshes.
         layers: Layers whose loads of one rank add up. [1], shape (meshes,)
         local: Tokens of a micro-batch; none: of the longest. [token], shape (meshes,)
 
@@ -82,15 +80,6 @@ def saved_bytes(
     """Bytes that one layer keeps on the GPU per micro-batch.
 
     The bytes kept at all, less the share that is offloaded to the host.
-
-    Args:
-        pricing: The job, with what its layout offloads.
-        layer: Kind of layer.
-        kind: Kind of recompute.
-        meshes: Any meshes.
-
-    Returns:
-        Memory. [B], shape (meshes,)
     """
     here = 1.0 - pricing.offload.activations
     return here * kept_bytes(pricing, layer, kind, meshes)
@@ -103,9 +92,6 @@ def kept_bytes(
 
     Replayed where the framework's eager operators are known, else
     :func:`counted_bytes`.
-
-    Returns:
-        Memory. [B], shape (meshes,)
     """
     replayed, _ = replayed_block(pricing, layer, kind.name, meshes)
     known = ~np.isnan(replayed)
@@ -126,9 +112,6 @@ def counted_bytes(
     ``8 h tau sigma + [2 (a+2g) d + 2 a d + 4 a + 2 n_m f] tau / t``. Dropout adds
     its masks; frozen linears drop the inputs that no adapter reads; autocast keeps a
     16-bit copy of every weight, magnitudes and dropout one in the adapter's format.
-
-    Returns:
-        Memory. [B], shape (meshes,)
 
     References:
         Korthikanti et al., arXiv:2205.05198, section 4.
@@ -197,10 +180,6 @@ def score_bytes(pricing: Pricing, layer: LayerKind) -> float:
 
     The softmax's output, ``2 a s``; with dropout also the dropout's output and mask,
     ``5 a s`` in all.
-
-    Args:
-        pricing: The job: kernel, sequence length.
-        layer: Kind of layer.
 
     Returns:
         Memory over all tensor ranks, zero for fused kernels. [B]
@@ -281,9 +260,6 @@ def transient_bytes(
     exchange. Each half adds what recomputed modules build again; a rebuilt layer adds
     all of the layer's activations. Below all that trains there is no backward.
     Replayed where the eager operators are known.
-
-    Returns:
-        Memory. [B], shape (meshes,)
 
     Leaves out workspaces inside kernels other than the query accumulator; where it is
     replayed that one too.

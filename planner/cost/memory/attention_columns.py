@@ -15,10 +15,6 @@ def key_share(layer: LayerKind) -> float:
 def repeated_columns(pricing: Pricing, layer: LayerKind) -> float:
     """Columns that repeated keys and values add: ``2 (a - g) d``, else none.
 
-    Args:
-        pricing: The job: whether the stack repeats them.
-        layer: Kind of layer.
-
     Returns:
         Columns over all tensor ranks. [1]
     """

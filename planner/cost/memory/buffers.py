@@ -24,11 +24,7 @@ GRAIN = 0.01
 
 
 def context_bytes(workload: Workload) -> float:
-    """CUDA context and workspaces of a rank.
-
-    Returns:
-        Memory. [B]
-    """
+    """CUDA context and workspaces of a rank. [B]."""
     return workload.framework.profile.context_gb * GB
 
 
@@ -50,15 +46,12 @@ def _stage_messages(workload: Workload, meshes: Meshes) -> Column[Bytes]:
 
 
 def buffer_bytes(pricing: Pricing, meshes: Meshes) -> Floats:
-    """Buffers that a framework keeps whatever the split.
+    """Buffers that a framework keeps whatever the split. [B].
 
     The libraries' workspaces, messages between stages, a bucket of gradients, which
     ZeRO-3 fills in 16 bits, and TransformerEngine's cached dummy weight gradients. The
     weight that is dequantised, or the matrices of which magnitudes are norms, unless a
     replay has them among a block's own bytes.
-
-    Returns:
-        Memory. [B], shape (meshes,)
     """
     recipe = pricing.recipe
     total = np.full(len(meshes), recipe.workspace_mib.get(pricing.gpu.arch, 0.0) * MIB)
@@ -88,14 +81,6 @@ def layer_buffers(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Byte
     Under ZeRO-2 ``w_r n_r``: the buffer that a layer's gradients are made and reduced
     in. A rank of few layers thus holds more than under ZeRO-1. One gradient of the
     layer where the optimizer runs inside the backward.
-
-    Args:
-        pricing: The job.
-        owned: Parameters of the layer on a rank.
-        meshes: Any meshes.
-
-    Returns:
-        Memory. [B], shape (meshes,)
 
     References:
         PyTorch FSDP2 as its memory tracker sees it; DeepSpeed's
@@ -143,16 +128,6 @@ def working_bytes(
     accumulate whole, ZeRO-2 copies them into a buffer once the layer's activations
     are gone: ``max(own, w_r n_r - saved)``.
 
-    Args:
-        pricing: The job.
-        owned: Parameters of the layer on a rank.
-        meshes: Any meshes.
-        saved: Bytes that the layer keeps per micro-batch. [B], shape (meshes,)
-        own: Bytes that the layer's operators need. [B], shape (meshes,)
-
-    Returns:
-        Memory. [B], shape (meshes,)
-
     References:
         PyTorch FSDP2, ``_fsdp_collectives.foreach_reduce``.
     """
@@ -176,9 +151,6 @@ def head_buffers(pricing: Pricing, meshes: Meshes) -> Column[Bytes]:
     A head that stays whole for the entire step is counted with the states. A replayed
     loss has the head's gradient already, and is over when a layer is gathered, but for
     FSDP1: the gradient of the loss, an output of the model, sets off that gather.
-
-    Returns:
-        Memory. [B], shape (meshes,)
 
     References:
         torch/distributed/fsdp/_runtime_utils.py, _register_pre_backward_hooks and
@@ -226,15 +198,10 @@ def root_bytes(pricing: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
 def head_bytes(
     pricing: Pricing, meshes: Meshes, *, made: "npt.NDArray[np.bool_] | bool" = False
 ) -> Floats:
-    """Bytes of the whole head as gathered, and of its gradient if it has one.
+    """Bytes of the whole head as gathered, and of its gradient if it has one. [B].
 
     Args:
-        pricing: The job.
-        meshes: Any meshes.
         made: True where the gradient is counted with the loss. [-]
-
-    Returns:
-        Memory. [B], shape (meshes,)
     """
     head = pricing.model.vocab * pricing.model.hidden / meshes.tp
     width = ELEMENT if pricing.training.trains_head else 0
@@ -249,9 +216,6 @@ def budget_bytes(pricing: Pricing, meshes: Meshes) -> Column[Bytes]:
     allocator reaches when it must, and f the factor of the user's own runs; negative
     where nothing is left. The room is the capacity without what has to stay free. For z
     see :mod:`planner.cost.memory.chance`. No more than :func:`within_bytes` leaves.
-
-    Returns:
-        Memory. [B], shape (meshes,)
     """
     left = (
         pricing.room / multiple(pricing)
@@ -271,8 +235,6 @@ def within_bytes(pricing: Pricing, meshes: Meshes, most: float) -> Floats:
     buffers``, as below the capacity the allocator keeps what it has freed.
 
     Args:
-        pricing: The job.
-        meshes: Any meshes.
         most: Device memory of a rank; no limit from the capacity on. [B]
 
     Returns:

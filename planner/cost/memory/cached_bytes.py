@@ -57,11 +57,6 @@ def cached_bytes(
     sharded part is frozen. Under FSDP1 the run begins with the model's wrapping, whose
     cache it keeps; FSDP2's buffers of a gather, all of one size, are left out.
 
-    Args:
-        pricing: The job.
-        meshes: One mesh.
-        kinds: Kinds of recompute of the layers. [text]
-
     Returns:
         Memory; None where the stack's ratio counts. [B]
     """
@@ -158,8 +153,6 @@ def orders(
     Args:
         draws: Lengths of the texts. [token]
         tokens: Tokens of a batch that has the longest text. [token]
-        sequences: Sequences of a batch. [1]
-        accumulated: Micro-batches of a step. [1]
 
     Returns:
         Every such batch, for each order. [token]

@@ -23,9 +23,6 @@ from planner.cost.workload import Workload
 def multiple(workload: Workload) -> float:
     """Multiple z of the uncertain memory that must fit.
 
-    Args:
-        workload: The job, with its limit on the risk. [-]
-
     Returns:
         The multiple; 1 without a limit. [1]
     """
@@ -37,9 +34,6 @@ def multiple(workload: Workload) -> float:
 def spared_share(workload: Workload) -> float:
     """Share of the counted states that a limit on the risk leaves out.
 
-    Args:
-        workload: The job, with its limit on the risk. [-]
-
     Returns:
         ``(1 - 1/z) phi``; 0 without a limit, negative where z is below 1. [1]
     """
@@ -50,7 +44,6 @@ def chance(workload: Workload, needed: float, known: float) -> float:
     """Probability that a rank needs more than its GPU has room for.
 
     Args:
-        workload: The job. [-]
         needed: Predicted memory, the allocator's caches given back. [B]
         known: Part of the memory that is counted. [B]
     """
@@ -61,7 +54,6 @@ def times(workload: Workload, needed: float, known: float) -> float:
     """Multiple of the uncertain memory of a rank that its GPU has room for.
 
     Args:
-        workload: The job. [-]
         needed: Predicted memory, the allocator's caches given back. [B]
         known: Part of the memory that is counted. [B]
 

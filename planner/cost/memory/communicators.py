@@ -31,9 +31,6 @@ def communication_bytes(pricing: Pricing, meshes: Meshes) -> Column[Bytes]:
     or a stack's own figure for every communicator. Exchanges over the tensor group
     that run beside their GEMMs have registered buffers of ``2 h tau`` each.
 
-    Returns:
-        Memory. [B], shape (meshes,)
-
     Leaves out that a communicator's buffers appear with its first use. Leaves out the
     memory of libraries other than NCCL for the exchange of experts.
     """
@@ -117,11 +114,6 @@ def collective_bytes(
 
         (c_in n_in + c_nic n_out) (LL + LL128 + Simple) + 2 c_nvls heads buffer
 
-    Args:
-        kept: Sizes of NCCL's allocations.
-        arch: Architecture of the GPUs. [text]
-        group: Ranks of the communicator.
-
     Returns:
         Memory, zero for one rank. [B], shape (meshes,)
     """
@@ -145,10 +137,6 @@ def all_to_all_bytes(kept: CommunicatorMemory, group: Groups) -> Column[Bytes]:
     Each peer in the domain has connections of its own; all others share one pool
     for what is sent and one for what is received.
 
-    Args:
-        kept: Sizes of NCCL's allocations.
-        group: Ranks of the communicator.
-
     Returns:
         Memory, zero for one rank. [B], shape (meshes,)
     """
@@ -159,14 +147,7 @@ def all_to_all_bytes(kept: CommunicatorMemory, group: Groups) -> Column[Bytes]:
 
 
 def pools(kept: CommunicatorMemory) -> Bytes:
-    """Bytes of the two pools of sends and receives over the network. [B].
-
-    Args:
-        kept: Sizes of NCCL's allocations.
-
-    Returns:
-        Memory. [B]
-    """
+    """Bytes of the two pools of sends and receives over the network. [B]."""
     return BOTH_WAYS * kept.p2p_channels * kept.net_steps * kept.net_chunk
 
 

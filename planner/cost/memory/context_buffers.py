@@ -24,12 +24,7 @@ def key_width(layer: LayerKind, meshes: Meshes, *, repeated: bool = False) -> Fl
     decompressed heads, compressed attention the key that all heads share.
 
     Args:
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
         repeated: Every query head has a copy, ``2 a d``. [bool]
-
-    Returns:
-        Columns. [1], shape (meshes,)
     """
     attention = layer.attention
     assert not isinstance(attention, ScanBlock)
@@ -58,11 +53,7 @@ def dealt_width(layer: LayerKind, meshes: Meshes) -> Floats:
 
 
 def repeated_width(layer: LayerKind, meshes: Meshes) -> Floats:
-    """Columns of a scan's inputs that context ranks repeat; 0 of other layers.
-
-    Returns:
-        Columns over all tensor and context ranks. [1], shape (meshes,)
-    """
+    """Columns of a scan's inputs that context ranks repeat; 0 of other layers."""
     block, ranks = layer.attention, np.asarray(meshes.tp * meshes.cp, dtype=float)
     return block.repeated_width(ranks) if isinstance(block, ScanBlock) else 0.0 * ranks
 
@@ -77,8 +68,6 @@ def context_buffers(
     Ulysses inside a ring has the buffers of both. A scan's heads are always dealt out.
 
     Args:
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
         repeated: Keys and values travel with a copy for every query head. [bool]
 
     Returns:

@@ -22,9 +22,6 @@ def dispatched_bytes(
 
     Args:
         pricing: The job: whether its stack sends tokens again.
-        layer: Kind of layer.
-        kind: Kind of recompute.
-        meshes: Any meshes.
 
     Returns:
         Memory, zero where experts lie on one rank. [B], shape (meshes,)

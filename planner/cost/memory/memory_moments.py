@@ -66,13 +66,10 @@ class Addend:
         return sum(parts, self.activations + self.transient)
 
     def where(self, mask: Floats | Ints) -> "Addend":
-        """Addend on some meshes, nothing on the others.
+        """Addend on some meshes, nothing on the others. [B].
 
         Args:
             mask: 1 where the addend stays. [1], shape (meshes,)
-
-        Returns:
-            The addend. [B]
         """
         return Addend(**{f.name: mask * getattr(self, f.name) for f in fields(self)})
 
@@ -88,11 +85,7 @@ class Moment:
     head: Addend = field(default_factory=Addend)
 
     def entry(self, kind: int, index: int) -> Addend:
-        """Addend of a layer.
-
-        Returns:
-            The addend. [B]
-        """
+        """Addend of a layer. [B]."""
         row = self.layers[kind]
         return row[index if len(row) > 1 else 0]
 
@@ -117,17 +110,11 @@ class Held:
         saved: Sequence[Ints],
         transient: Sequence[Ints],
     ) -> "Held":
-        """Look up the states of a unit.
+        """Look up the states of a unit. [B].
 
         Args:
-            pricing: The job.
-            owned: Parameters of the unit on a rank.
-            meshes: Any meshes.
             saved: Memory held per micro-batch, by entry of the menu. [block]
             transient: Memory held in the backward, by entry of the menu. [block]
-
-        Returns:
-            The unit. [B]
         """
         return cls(
             owned,
@@ -145,11 +132,7 @@ def moments_of(
     embedding: Held,
     head: Held,
 ) -> tuple[Moment, ...]:
-    """Idle moments of a run, in the order of the run.
-
-    Returns:
-        The moments. [B]
-    """
+    """Idle moments of a run, in the order of the run. [B]."""
     fill = _Filler(pricing, meshes, layers, embedding, head)
     return (
         fill.start_up(),
@@ -330,14 +313,10 @@ class IdleColumns:
 
     @classmethod
     def of(cls, moment: Moment, meshes: Meshes) -> "IdleColumns":
-        """Round a moment, once.
+        """Round a moment, once. [block].
 
         Args:
             moment: The moment. [B]
-            meshes: Meshes of the moment.
-
-        Returns:
-            The moment. [block]
         """
 
         def whole(amount: Amount) -> Ints:
@@ -354,14 +333,10 @@ class IdleColumns:
         )
 
     def at(self, row: int, menu: tuple[int, ...]) -> IdleMoment:
-        """Cut out one mesh.
+        """Cut out one mesh. [block].
 
         Args:
-            row: Index of the mesh. [1]
             menu: Recompute kinds that layers may choose from. [1]
-
-        Returns:
-            The moment. [block]
         """
         entries = menu if self.layers.shape[1] > 1 else (0,) * len(menu)
 

@@ -35,15 +35,7 @@ SINGLE = 4
 
 
 def unit_bytes(pricing: Pricing, owned: Owned) -> Column[Bytes]:
-    """Bytes of a unit's whole parameters as they are gathered: ``w_g n``.
-
-    Args:
-        pricing: The job.
-        owned: Parameters of the unit on a rank.
-
-    Returns:
-        Memory. [B], shape (meshes,)
-    """
+    """Bytes of a unit's whole parameters as they are gathered: ``w_g n``."""
     held = owned.dense + owned.expert + owned.frozen + owned.frozen_expert
     return gather_width(pricing, linears=owned.matrices) * held
 
@@ -64,14 +56,6 @@ def step_copies(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]
     makes an fp32 copy of its gradients. TransformerEngine's kernel takes fp32 moments:
     narrower ones of all parameters are copied to fp32 first, 8 B in all. Other fused
     kernels and loops over tensors make none.
-
-    Args:
-        pricing: The job.
-        owned: Parameters of the unit on a rank.
-        meshes: Any meshes.
-
-    Returns:
-        Memory. [B], shape (meshes,)
 
     References:
         torch.optim.adam, ``_multi_tensor_adam``; DeepSpeed stage_1_and_2.py;
@@ -96,14 +80,6 @@ def step_working(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes
     A loop of Adam: one number in the format of the moments. Adafactor: two fp32
     forms. Muon, with r <= q the sides of a matrix: ``2 (3 r q + 3 r^2)``. GaLore's
     decomposition in fp32, ``4 (3 r q + r^2)``; APOLLO scales a copy, ``2 r q``.
-
-    Args:
-        pricing: The job.
-        owned: Parameters of the unit on a rank.
-        meshes: Any meshes.
-
-    Returns:
-        Memory. [B], shape (meshes,)
 
     Leaves out adapters, whose tensors are small, and that gate and up may be apart.
 
@@ -146,14 +122,6 @@ def _projecting(optimizer: str, owned: Owned) -> Floats | float:
 def load_copies(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]:
     """Bytes of moments that a resume loads beside the optimizer's own moments.
 
-    Args:
-        pricing: The job.
-        owned: Parameters of the unit on a rank.
-        meshes: Any meshes.
-
-    Returns:
-        Memory. [B], shape (meshes,)
-
     References:
         Megatron-LM issues 1509 and 2339; Megatron-Bridge pull request 4936.
     """
@@ -166,11 +134,6 @@ def save_staging(
     pricing: Pricing, owned: Owned, meshes: Meshes
 ) -> tuple[Floats, Floats]:
     """Bytes of ZeRO-3 shards that a checkpoint makes whole.
-
-    Args:
-        pricing: The job.
-        owned: Parameters of the unit on a rank.
-        meshes: Any meshes.
 
     Returns:
         Bytes of all units at once, and of a unit at a time; both zero where every
@@ -185,16 +148,7 @@ def save_staging(
 
 
 def quantising_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Column[Bytes]:
-    """Bytes of a 16-bit linear beside its 4-bit form while a model is loaded.
-
-    Args:
-        workload: The job.
-        owned: Parameters of the unit on a rank.
-        meshes: Any meshes.
-
-    Returns:
-        Memory. [B], shape (meshes,)
-    """
+    """Bytes of a 16-bit linear beside its 4-bit form while a model is loaded."""
     nothing = meshes.zeros()
     if workload.training.method != "qlora" or not owned.matrices:
         return nothing

@@ -76,8 +76,6 @@ def runs_norm_again(kind: RecomputeKind, layer: LayerKind, norm: str) -> bool:
     """Tell if the norm that reads a saved tensor runs again in the backward.
 
     Args:
-        kind: Kind of recompute.
-        layer: Kind of layer.
         norm: Name of the norm's input, for example `ffn_norm_input`. [text]
 
     Returns:
@@ -92,10 +90,6 @@ def is_known(workload: Workload, name: str) -> bool:
 
     A combination of modules is known where the stack has it. Every module must drop
     something of some layer of the model, and the scaling of fp8 must not refuse it.
-
-    Args:
-        workload: The job.
-        name: Kind of recompute. [text]
 
     Returns:
         False for a name of no kind, too.

@@ -16,9 +16,5 @@ def tokens(workload: Workload, meshes: Meshes) -> Floats:
 
 
 def sequence_split(meshes: Meshes) -> Floats:
-    """Share of the tokens outside tensor-parallel regions: 1/t with sp, else 1.
-
-    Returns:
-        The share. [1], shape (meshes,)
-    """
+    """Share of the tokens outside tensor-parallel regions: 1/t with sp, else 1."""
     return np.where(meshes.sp > 0, 1.0 / meshes.tp, 1.0)

@@ -62,27 +62,12 @@ class Fabric:
     """Most that a channel of a tree moves over 1, 2 and more domains. [B/s]"""
 
     def rings(self, ranks: Ints, passes: int) -> Column[BytesPerSecond]:
-        """Bus bandwidth of a large ring of few or many ranks of a domain.
-
-        Args:
-            ranks: Ranks of the ring. [1], shape (meshes,)
-            passes: Passes of the ring. [1]
-
-        Returns:
-            Bandwidth. [B/s], shape (meshes,)
-        """
+        """Bus bandwidth of a large ring of few or many ranks of a domain."""
         slower = np.maximum(self.few(ranks, passes), 1.0)
         return self._unless_pair(self.ring / slower, ranks)
 
     def all_to_alls(self, ranks: Ints) -> Column[BytesPerSecond]:
-        """Rate at which a rank of a domain sends to few or many others at once.
-
-        Args:
-            ranks: Ranks of the group inside the domain. [1], shape (meshes,)
-
-        Returns:
-            Rate. [B/s], shape (meshes,)
-        """
+        """Rate at which a rank of a domain sends to few or many others at once."""
         return self._unless_pair(self.all_to_all / self.few(ranks, 1), ranks)
 
     def _unless_pair(self, rate: Floats, ranks: Ints) -> Column[BytesPerSecond]:
@@ -102,10 +87,6 @@ class Fabric:
 
         Args:
             ranks: n. [1], shape (meshes,)
-            passes: Passes of the ring. [1]
-
-        Returns:
-            Time over the time at the rate of eight ranks. [1], shape (meshes,)
         """
         part = self.copied / passes
         others = np.maximum(ranks - 1, 1)
@@ -114,11 +95,7 @@ class Fabric:
 
 
 def fabric(pricing: Pricing) -> Fabric:
-    """Collect the measured rates that the cluster of a job needs.
-
-    Returns:
-        Rates of the cluster's links and network.
-    """
+    """Collect the measured rates that the cluster of a job needs."""
     topology, profile = pricing.topology, pricing.profile
     exits = topology.cluster.nic.bandwidth if profile.single_nic else np.inf
     return cluster_fabric(
@@ -136,13 +113,8 @@ def cluster_fabric(
     """Collect the measured rates of a cluster.
 
     Args:
-        topology: The cluster.
-        calibration: Measured rates of its GPU.
         slowed: The stack's factor on the bandwidths of the network. [1]
         exit_rate: Line rate at which one collective can leave a domain. [B/s]
-
-    Returns:
-        Rates of the cluster's links and network.
     """
     cluster = topology.cluster
     links = domain_calibration(cluster, calibration)
@@ -234,11 +206,6 @@ def all_gather_time(
     the shape of the measured all-reduce curve; across domains
     ``base + hops + (n-1)/n S / B``, the best of NCCL's ring protocols.
 
-    Args:
-        links: Measured rates.
-        message: The whole (gathered) tensor. [B], shape (meshes,)
-        group: Groups of ranks that take part. shape (meshes,)
-
     Returns:
         Time, zero for groups of one rank. [s], shape (meshes,)
 
@@ -258,10 +225,6 @@ def turn_latency(links: Fabric, group: Groups) -> Column[Seconds]:
 
     NCCL has only a ring for these: ``base + (n - q) intra + (q - 1) net``.
 
-    Args:
-        links: Measured rates.
-        group: Groups of ranks that take part. shape (meshes,)
-
     Returns:
         Time, zero for groups of one rank. [s], shape (meshes,)
 
@@ -280,11 +243,6 @@ def all_reduce_time(
 
     Inside a domain the switch reduces (NVLS) from a few ranks on, else a ring
     makes two passes; across domains a ring, or NCCL's double tree when faster.
-
-    Args:
-        links: Measured rates.
-        message: The tensor on each rank. [B], shape (meshes,)
-        group: Groups of ranks that take part. shape (meshes,)
 
     Returns:
         Time, zero for groups of one rank. [s], shape (meshes,)
@@ -343,9 +301,7 @@ def all_to_all_time(
         T = base + log2(n) hop + max(inside / B_nv, outside / (B_nic eta))
 
     Args:
-        links: Measured rates.
         sent: Bytes that a rank sends, its own share included. [B], shape (meshes,)
-        group: Groups of ranks that take part. shape (meshes,)
 
     Returns:
         Time, zero for groups of one rank. [s], shape (meshes,)
@@ -366,10 +322,6 @@ def dispatch_time(
     """Time in which every rank sends to many others, inside its domain and out of it.
 
     Args:
-        links: Measured rates.
-        inside: Bytes that a rank sends by the domain's own link. [B], shape (meshes,)
-        outside: Bytes that it sends to other domains. [B], shape (meshes,)
-        group: Groups of ranks that take part. shape (meshes,)
         efficiency: Share of the line rate between domains; None: an all-to-all's. [1]
 
     Returns:
@@ -395,13 +347,8 @@ def send_time(
     """Time to send *message* bytes to one other rank, all pairs at once.
 
     Args:
-        links: Measured rates.
-        message: Bytes sent. [B], shape (meshes,)
         line_rate: Slowest link on the way, shared. [B/s], shape (meshes,)
         crosses: True where the pair lies in two domains. shape (meshes,)
-
-    Returns:
-        Time. [s], shape (meshes,)
     """
     inside = links.ring / links.line_rate
     share = np.where(crosses, links.network.p2p_efficiency, inside)

@@ -35,11 +35,7 @@ def host_update_time(pricing: Pricing, updated: Floats) -> Column[Seconds]:
     stay on the host go up as they are gathered, not here. Nothing overlaps.
 
     Args:
-        pricing: The job, with what its layout offloads. [-]
         updated: Parameters of a rank's shard. [1], shape (meshes,)
-
-    Returns:
-        Time. [s], shape (meshes,)
 
     References:
         Ren et al. 2021, arXiv 2101.06840 (ZeRO-Offload); Rajbhandari et al. 2021,
@@ -76,10 +72,6 @@ def nvme_bandwidth(workload: Workload) -> tuple[BytesPerSecond, BytesPerSecond]:
 def paging_time(workload: Workload, moments: Column[Bytes]) -> Column[Seconds]:
     """Time of paged moments on their way to the GPU and back, once a step.
 
-    Args:
-        workload: The job. [-]
-        moments: Moments of a unit on a rank. [B], shape (meshes,)
-
     Returns:
         Time, as if the GPU had no room for any between two steps. [s],
         shape (meshes,)
@@ -89,13 +81,6 @@ def paging_time(workload: Workload, moments: Column[Bytes]) -> Column[Seconds]:
 
 def fetch_time(pricing: Pricing, sharded: Floats) -> Column[Seconds]:
     """Time to fetch a rank's shard of a unit from the host, in the format kept.
-
-    Args:
-        pricing: The job, with what its layout offloads. [-]
-        sharded: Parameters of the unit in the rank's shard. [1], shape (meshes,)
-
-    Returns:
-        Time. [s], shape (meshes,)
 
     References:
         PyTorch FSDP2, _fsdp_param.py: a shard on the host is copied in its own
@@ -116,11 +101,6 @@ def exposed_copies(
 
     ``max(0, o A / B_host - t)``: out during the forward, back in the backward.
 
-    Args:
-        pricing: The job, with what its layout offloads. [-]
-        saved: Bytes that the layer keeps for its backward. [B], shape (meshes,)
-        beside: Time of the pass. [s], shape (meshes,)
-
     Returns:
         Time, zero without offload. [s], shape (meshes,)
 
@@ -132,10 +112,6 @@ def exposed_copies(
 
 def kept_share(pricing: Pricing, meshes: Meshes) -> dict[str, "Floats | float"]:
     """Share of each category of states that stays on the GPU.
-
-    Args:
-        pricing: The job, with what its layout offloads. [-]
-        meshes: Any meshes. [-]
 
     Returns:
         Share by ``weights``, ``gradients``, ``optimizer`` (the master copy) and

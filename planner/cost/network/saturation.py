@@ -40,9 +40,6 @@ class Saturation:
     def share(self, message: Column[Bytes]) -> Floats:
         """Part of the plateau that a message reaches.
 
-        Args:
-            message: The message. [B], shape (meshes,)
-
         Returns:
             At most 1. [1], shape (meshes,)
         """

@@ -50,15 +50,11 @@ def ring_latency(
     multi-node Simple all-reduce (two passes) pays NCCL's plateau factor.
 
     Args:
-        constants: NCCL's constants.
         protocol: LL, LL128 or Simple.
         ranks: Ranks n. [1], shape (meshes,)
         domains: Domains q. [1], shape (meshes,)
         passes: 1 for all-gather and reduce-scatter, 2 for all-reduce. [1]
         slower: Latency of the network over NCCL's own of InfiniBand. [1]
-
-    Returns:
-        Latency. [s], shape (meshes,)
 
     References:
         NCCL src/graph/tuning.cc.
@@ -84,14 +80,10 @@ def tree_latency(
     """Latency of a tree: ``base + 2 [(n/q - 1) intra + log2(q) net]``.
 
     Args:
-        constants: NCCL's constants.
         protocol: LL, LL128 or Simple.
         ranks: Ranks n. [1], shape (meshes,)
         domains: Domains q. [1], shape (meshes,)
         slower: Latency of the network over NCCL's own of InfiniBand. [1]
-
-    Returns:
-        Latency of an all-reduce. [s], shape (meshes,)
 
     References:
         NCCL src/graph/tuning.cc.
@@ -114,12 +106,7 @@ def tree_limit(
 
     Args:
         per_channel: Rate of a channel over 1, 2 and more domains. [B/s]
-        nic: Line rate of one NIC. [B/s]
-        nics: NICs that a group has in a domain. [1], shape (meshes,)
         domains: Domains q. [1], shape (meshes,)
-
-    Returns:
-        Bus bandwidth. [B/s], shape (meshes,)
 
     References:
         NCCL src/graph/tuning.cc, perChMaxTreeBws; src/graph/search.cc,
@@ -140,13 +127,8 @@ def message_latency(
     """Latency of one message: a Simple ring's base and its hops.
 
     Args:
-        constants: NCCL's constants.
         inside: True where both ends lie in one domain. shape (meshes,)
         slower: Latency of the network over NCCL's own of InfiniBand. [1]
-        hops: Hops in turn. [1], shape (meshes,)
-
-    Returns:
-        Latency. [s], shape (meshes,)
     """
     base = constants.base_latency["ring"].simple
     near = _hop(constants, "nvlink", "ring", "simple")

@@ -21,21 +21,11 @@ def adapter_times(
     gemm: Gemm,
     shape: tuple[Floats, Floats, Floats],
 ) -> tuple[Floats, Floats]:
-    """Time of one frozen linear beside its own two GEMMs.
+    """Time of one frozen linear beside its own two GEMMs. [s].
 
     Forward, the adapters' two GEMMs and one addition; backward, the adapters' four
     GEMMs and one addition; the dropped or widened copy of the input; for quantised
     weights the dequantisation of both passes; what magnitudes take.
-
-    Args:
-        pricing: The job. [-]
-        layer: Kind of layer. [-]
-        gemm: The linear. [-]
-        shape: Tokens of the linear, and its columns and inputs on a rank. [1],
-            shape (meshes,) each
-
-    Returns:
-        Forward and backward. [s], shape (meshes,)
 
     Leaves out that products in fp32 run below the rate of those in 16 bits.
     """
@@ -64,9 +54,6 @@ def adapter_weight_times(
     """Weight gradients of the adapters beside one frozen linear.
 
     Args:
-        pricing: The job. [-]
-        layer: Kind of layer. [-]
-        gemm: The linear. [-]
         shape: Tokens, columns and inputs, as for :func:`adapter_times`. [1],
             shape (meshes,) each
 
@@ -85,12 +72,6 @@ def adapter_width(
     workload: Workload, layer: LayerKind, gemm: Gemm, outputs: Floats
 ) -> Floats:
     """Outputs per token of the factors of the adapters beside one frozen linear.
-
-    Args:
-        workload: The job. [-]
-        layer: Kind of layer. [-]
-        gemm: The linear. [-]
-        outputs: Outputs of the linear on a rank. [1], shape (meshes,)
 
     Returns:
         Columns, none where no adapter is. [1], shape (meshes,)

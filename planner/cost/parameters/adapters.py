@@ -50,12 +50,7 @@ def adapter_outputs(
     to each linear layer that the model's code has in its place.
 
     Args:
-        lora: The adapters' block. [-]
-        layer: Kind of layer. [-]
         family: Hugging Face model type. [text]
-
-    Returns:
-        Output columns of every adapter, by GEMM. [1]
 
     References:
         Megatron-Bridge, peft/lora.py; peft, tuners/lora/layer.py.
@@ -75,12 +70,7 @@ def adapters_beside(workload: Workload, layer: LayerKind, name: str) -> tuple[in
     """Adapters beside one GEMM, by their output columns.
 
     Args:
-        workload: The job. [-]
         layer: Kind of layer; a frozen layer carries none. [-]
-        name: Name of the GEMM. [text]
-
-    Returns:
-        Output columns of every adapter. [1]
     """
     training = workload.training
     if not training.frozen or layer.role != "trained":
@@ -116,11 +106,6 @@ def is_kept(workload: Workload, layer: LayerKind, tensor: str) -> bool:
     kept only where an adapter reads it as it is. The inputs of norms, attention and
     activations stay.
 
-    Args:
-        workload: The job. [-]
-        layer: Kind of layer. [-]
-        tensor: Name of the saved tensor. [text]
-
     Returns:
         True for everything in a full training. [-]
     """
@@ -138,11 +123,6 @@ def copied_bytes(workload: Workload, layer: LayerKind, tensor: str) -> float:
 
     For each adapter: with dropout the dropped input and a mask, 2 + 1 B an element;
     in fp32 a copy of 4 B, or 4 + 1 B dropped.
-
-    Args:
-        workload: The job. [-]
-        layer: Kind of layer. [-]
-        tensor: Name of the saved tensor. [text]
 
     Returns:
         Memory over all tensor ranks. [B]
@@ -174,11 +154,7 @@ def copy_bytes(workload: Workload) -> int:
 
 
 def adapter_width(workload: Workload) -> int:
-    """Bytes of a number of the adapters.
-
-    Returns:
-        Bytes. [B]
-    """
+    """Bytes of a number of the adapters. [B]."""
     return SINGLE if workload.training.lora.precision == "fp32" else HALF
 
 
@@ -197,9 +173,6 @@ def adapter_parameters(
 
     Both factors are split over the tensor group of their linear. With magnitudes ``o``
     more.
-
-    Returns:
-        Dense and expert parameters. [1], shape (meshes,)
 
     References:
         Hu et al. 2021, arXiv 2106.09685; Megatron-Bridge's ParallelLinearAdapter.

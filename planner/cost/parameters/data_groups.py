@@ -32,16 +32,7 @@ class DataGroups:
 
     @classmethod
     def of(cls, pricing: Pricing, meshes: Meshes, links: Fabric) -> "DataGroups":
-        """Look up the data-parallel groups once.
-
-        Args:
-            pricing: The job.
-            meshes: Any meshes.
-            links: Measured rates.
-
-        Returns:
-            Groups and rates.
-        """
+        """Look up the data-parallel groups once."""
         topology = pricing.topology
         return cls(
             pricing,
@@ -66,13 +57,6 @@ def gather_time(data: DataGroups, owned: Owned) -> Column[Seconds]:
     With a second copy of the weights only what trains comes from all ranks: the copy
     of frozen weights lasts.
 
-    Args:
-        data: Groups and rates.
-        owned: Parameters of the unit on a rank.
-
-    Returns:
-        Time. [s], shape (meshes,)
-
     References:
         deepspeed/runtime/zero/stage3.py, invalidate_secondary_tensor.
     """
@@ -95,11 +79,6 @@ def regather_time(
     A second copy of the weights, which a rank keeps its part of when it first drops
     them, is gathered among the neighbours that share the copy, until the optimizer
     changes the weights.
-
-    Args:
-        data: Groups and rates.
-        owned: Parameters of the unit on a rank.
-        first: Time of the first gather. [s], shape (meshes,)
 
     Returns:
         Time, as of the first without a copy. [s], shape (meshes,)
@@ -135,13 +114,6 @@ def scatter_time(data: DataGroups, owned: Owned) -> Column[Seconds]:
 
     Without shards (ZeRO 0) an all-reduce; with hybrid sharding the shards are
     then all-reduced between the replicas.
-
-    Args:
-        data: Groups and rates.
-        owned: Parameters of the unit on a rank.
-
-    Returns:
-        Time. [s], shape (meshes,)
     """
     width = data.pricing.recipe.gradient_bytes
     whole = data.meshes.zero == 0

@@ -23,21 +23,12 @@ NORM_KERNELS, AHEAD_KERNELS, BEHIND_KERNELS = 6, 3, 9
 def magnitude_times(
     pricing: Pricing, gemm: Gemm, shape: tuple[Floats, Floats, Floats]
 ) -> tuple[Floats, Floats]:
-    """Time of the magnitudes of one adapter (DoRA), as PEFT runs them.
+    """Time of the magnitudes of one adapter (DoRA), as PEFT runs them. [s].
 
     Every forward makes the product of both factors in full from a unit matrix,
     ``2 rho i (i + o)`` FLOP, and the norms of the rows of its sum with the frozen
     weight, which is unpacked where it is quantised. A dropped input runs the frozen
     product once more, forward and backward.
-
-    Args:
-        pricing: The job. [-]
-        gemm: The frozen linear. [-]
-        shape: Tokens, and the adapter's columns and inputs on a rank. [1],
-            shape (meshes,) each
-
-    Returns:
-        Forward and backward. [s], shape (meshes,)
 
     References:
         peft 0.21.2 tuners/lora/dora.py, DoraLinearLayer.forward and get_weight_norm.

@@ -39,10 +39,6 @@ def moment_bytes(pricing: Pricing, owned: Owned) -> float:
     plain SGD; in 8 bits ``2 (1 + 4 / 256)``, a scale with each block. Muon keeps one
     moment for matrices and Adam's two for embedding, head and norms.
 
-    Args:
-        pricing: The job.
-        owned: Parameters of the unit on a rank.
-
     Returns:
         Memory, 0 for Adafactor, which :func:`rank_moments` has. [B]
 
@@ -70,14 +66,6 @@ def rank_moments(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes
     element of a vector. A low-rank Adam projects whole matrices, so that its moments
     are not divided; tables are left to Adam.
 
-    Args:
-        pricing: The job.
-        owned: Parameters of the unit on a rank.
-        meshes: Any meshes.
-
-    Returns:
-        Memory. [B], shape (meshes,)
-
     References:
         Shazeer and Stern 2018, arXiv 1804.04235.
 
@@ -97,10 +85,6 @@ def rank_moments(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes
 def is_projected(pricing: Pricing, owned: Owned) -> bool:
     """Tell if the moments of a unit are those of projected gradients.
 
-    Args:
-        pricing: The job. [-]
-        owned: Parameters of the unit on a rank. [-]
-
     Returns:
         True for layers under a low-rank Adam. [-]
     """
@@ -108,16 +92,7 @@ def is_projected(pricing: Pricing, owned: Owned) -> bool:
 
 
 def stage_moments(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]:
-    """Bytes of optimizer moments per parameter in the format of a mesh's ZeRO stage.
-
-    Args:
-        pricing: The job.
-        owned: Parameters of the unit on a rank.
-        meshes: Any meshes.
-
-    Returns:
-        Memory. [B], shape (meshes,)
-    """
+    """Bytes of optimizer moments per parameter in the format of a mesh's ZeRO stage."""
     return moment_bytes(pricing, owned) * _stage_width(pricing, meshes)
 
 
@@ -138,14 +113,6 @@ def shard_traffic(pricing: Pricing, owned: Owned, updated: Floats) -> Column[Byt
 
     ``(26 + 2 m) P`` with m the bytes of a parameter's moments, read and written;
     for Adam's 8 that is 42 P.
-
-    Args:
-        pricing: The job.
-        owned: Parameters of the unit on a rank.
-        updated: Parameters of the shard. [1], shape (meshes,)
-
-    Returns:
-        Traffic. [B], shape (meshes,)
 
     References:
         SimuMax's count of Adam's reads and writes.

@@ -21,7 +21,6 @@ def gather_width(pricing: Pricing, *, linears: bool) -> float:
     Only the weights of linears are narrower than 16 bits: tables stay wide.
 
     Args:
-        pricing: The job. [-]
         linears: True where the unit is a layer, whose weights are linears'. [-]
 
     Returns:
@@ -54,9 +53,6 @@ def is_quantised(workload: Workload, gemm: Gemm) -> bool:
 
 def element_bytes(workload: Workload) -> float:
     """Bytes of one quantised weight with its share of the scales of blocks.
-
-    Args:
-        workload: A job with a weight format. [-]
 
     Returns:
         NF4: 0.5625, doubly quantised 0.5159; int8: 1. [B]

@@ -70,9 +70,6 @@ def layer_owned(workload: Workload, layer: LayerKind, meshes: Meshes) -> Owned:
     """Parameters of one layer on a rank: ``P_s / t + P_r`` and ``P_e / (e x)``.
 
     With adapters the parameters of the layer are frozen, and the adapters train.
-
-    Returns:
-        Parameters. [1], shape (meshes,)
     """
     dense = layer.sharded_parameters / meshes.tp + layer.replicated_parameters
     expert = layer.expert_parameters / (meshes.ep * meshes.etp)
@@ -173,9 +170,6 @@ def embedding_owned(pricing: Pricing, meshes: Meshes) -> Owned:
 
     The table of the layers' own embeddings is split like the vocabulary; what stands
     outside layers beside it is on every tensor rank.
-
-    Returns:
-        Parameters. [1], shape (meshes,)
     """
     model = pricing.model
     table = padded_vocab(pricing, meshes) * model.hidden / meshes.tp
@@ -189,9 +183,6 @@ def head_owned(pricing: Pricing, meshes: Meshes) -> Owned:
     """Parameters of final norm, head and MTP modules on a rank.
 
     A tied head costs a second copy of the table where it lies on another stage.
-
-    Returns:
-        Parameters. [1], shape (meshes,)
     """
     model = pricing.model
     copies = np.where((meshes.pp > 1) | (not model.tied_embeddings), 1.0, 0.0)

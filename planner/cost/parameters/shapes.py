@@ -42,8 +42,6 @@ def projected_elements(
     V, gate and up count apart.
 
     Args:
-        layer: Kind of layer. [-]
-        meshes: Any meshes. [-]
         rank: Rows of a projected gradient, at most q count. [1]
 
     Returns:

@@ -50,18 +50,10 @@ class States:
 
 
 def state_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> States:
-    """Bytes of weights, gradients and optimizer states of one unit.
+    """Bytes of weights, gradients and optimizer states of one unit. [B].
 
     ``P (whole + divided / S)`` with S the shard group of the class: D_c for
     dense parameters, the copies of an expert for expert ones.
-
-    Args:
-        pricing: The job.
-        owned: Parameters of the unit on a rank.
-        meshes: Any meshes.
-
-    Returns:
-        Bytes by category. [B], shape (meshes,)
 
     References:
         Rajbhandari et al., arXiv:1910.02054; Megatron-LM dist_optimizer.md.
@@ -113,11 +105,6 @@ def reference_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[By
     ``2 P``, over the shard group under ZeRO-3: prepare_fsdp and prepare_deepspeed of
     TRL shard it as the policy; else every rank holds it whole.
 
-    Args:
-        pricing: The job.
-        owned: Parameters of the unit on a rank.
-        meshes: Any meshes.
-
     Returns:
         Memory, zero without a copy. [B], shape (meshes,)
 
@@ -154,11 +141,6 @@ def appears_late(pricing: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:
 def late_gradients(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]:
     """Gradients of a unit that take the place of its activations.
 
-    Args:
-        pricing: The job.
-        owned: Parameters of the unit on a rank.
-        meshes: Any meshes.
-
     Returns:
         Memory, zero where gradients are part of the states. [B], shape (meshes,)
     """
@@ -179,14 +161,6 @@ def waiting_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Byte
 
     ``w P``, at the ZeRO stages where the framework lets them wait; under ZeRO-3 only
     while there is another micro-batch to wait for.
-
-    Args:
-        pricing: The job.
-        owned: Parameters of the unit on a rank.
-        meshes: Any meshes.
-
-    Returns:
-        Memory. [B], shape (meshes,)
     """
     recipe = pricing.recipe
     waits = np.isin(meshes.zero, recipe.accumulates_at) & recipe.accumulates_unsharded
@@ -196,11 +170,7 @@ def waiting_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Byte
 
 
 def unsaved_bytes(pricing: Pricing, meshes: Meshes) -> States:
-    """Bytes of a parameter that no checkpoint holds: copies and gradients.
-
-    Returns:
-        Bytes by category. [B], shape (meshes,)
-    """
+    """Bytes of a parameter that no checkpoint holds: copies and gradients. [B]."""
     names = ("computing", "gradients", "sharded_gradients", "step_gradients")
     copies, whole, shards, step = (_by_stage(pricing, meshes, n) for n in names)
     return States(copies, whole + shards, step)
@@ -224,14 +194,6 @@ def held_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]:
     keeps its weights where parts of the model are frozen. Under fp8 a linear that
     keeps its quantised weight adds 1 B. A transposed 1 B comes on top on GPUs whose
     tensor cores read one layout only; 2 B go where no 16-bit copy stays.
-
-    Args:
-        pricing: The job.
-        owned: Parameters of the unit on a rank.
-        meshes: Any meshes.
-
-    Returns:
-        Memory. [B], shape (meshes,)
 
     References:
         Dettmers et al. 2023, arXiv 2305.14314 (NF4); TransformerEngine's
@@ -285,14 +247,6 @@ def optimizer_time(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Sec
     ``(42 P / S + 12 P [whole gradients]) / (eta W)`` for Adam; what the host keeps
     it updates itself; paged moments come and go; Muon adds its Newton-Schulz
     iterations at the GEMM rate.
-
-    Args:
-        pricing: The job.
-        owned: Parameters of the unit on a rank.
-        meshes: Any meshes.
-
-    Returns:
-        Time. [s], shape (meshes,)
 
     References:
         SimuMax's count of Adam's reads and writes.

@@ -16,11 +16,7 @@ ONE_LAYOUT = frozenset({"ada", "hopper"})
 
 
 def linear_weights(layer: LayerKind, meshes: Meshes) -> Floats:
-    """Weights of a layer's linears on a rank, the router's left out.
-
-    Returns:
-        Weights. [1], shape (meshes,)
-    """
+    """Weights of a layer's linears on a rank, the router's left out."""
     total = meshes.zeros()
     for gemm, inputs, outputs, copies in weight_shapes(layer, meshes):
         if gemm.name != "router":
@@ -47,9 +43,6 @@ def newton_schulz_flops(layer: LayerKind, meshes: Meshes) -> Column[Flops]:
 
     ``5 (4 r^2 q + 2 r^3)`` for a matrix of r <= q, each tensor rank its own part.
 
-    Returns:
-        Work. [FLOP], shape (meshes,)
-
     References:
         Jordan et al. 2024, Muon; five iterations of a quintic polynomial.
     """
@@ -71,14 +64,11 @@ def keeps_quantised(pricing: Pricing) -> bool:
 
 
 def weight_copies(pricing: Pricing) -> float:
-    """Bytes of the quantised forms of one weight.
+    """Bytes of the quantised forms of one weight. [B].
 
     Block scales run along one direction, so both directions are kept. fp8 with one
     scale is kept twice only where the tensor cores need the transpose. For a frozen
     weight that is stored in fp8, only the backward makes the transpose, each time.
-
-    Returns:
-        Memory. [B]
 
     References:
         Megatron-Core's ``disable_parameter_transpose_cache``.

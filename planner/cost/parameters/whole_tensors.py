@@ -11,9 +11,6 @@ from planner.models.layers.blocks import LayerKind, Mlp
 def tensors_of(layer: LayerKind) -> int:
     """Weights that a layer holds, gate and up apart, and its norms.
 
-    Returns:
-        Tensors. [1]
-
     Leaves out biases, which travel with their weights.
     """
     dense = layer.ffn if isinstance(layer.ffn, Mlp) else layer.ffn.shared
@@ -30,10 +27,7 @@ def owner_turns(pricing: Pricing, links: Fabric, group: Groups, tensors: int) ->
         T = tensors min(1, n / all tensors) ring latency
 
     Args:
-        pricing: The job. [-]
-        links: Measured rates. [-]
         group: Ranks that share one copy of the states. shape (meshes,)
-        tensors: Tensors of the unit. [1]
 
     Returns:
         Time, zero where a stack divides states evenly. [s], shape (meshes,)

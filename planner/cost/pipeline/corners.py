@@ -32,7 +32,6 @@ class Corners(NamedTuple):
         """Find the windows of boxes that hold a split each.
 
         Args:
-            costs: The inner problem.
             fewest: Fewest layers of every stage. [1], shape (boxes, stages)
             most: Most layers of every stage. [1], shape (boxes, stages)
         """
@@ -55,8 +54,6 @@ def kinds_within(
     """Count the layers of some kinds in windows that begin where a stage may begin.
 
     Args:
-        costs: The inner problem.
-        kinds: Indices of the kinds. [1]
         fewest: Fewest layers of every stage. [1], shape (boxes, stages)
         most: Most layers of every stage. [1], shape (boxes, stages)
         sizes: Layers of every stage's window, cut off at the end of the model. [1],
@@ -130,7 +127,6 @@ class CornerPaths(NamedTuple):
 
         Args:
             costs: An inner problem on one pool, for the shape and the class alone.
-            corners: Corners of the boxes.
             counts: Slots on the path of each box. [1], shape (boxes, slots)
             p2p: Transfers on each path. [1], shape (boxes,)
         """

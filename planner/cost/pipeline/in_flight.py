@@ -78,7 +78,6 @@ def least_in_flight(
     - DualPipe: two V of p / 2 ranks and m / 2 micro-batches
 
     Args:
-        rank: Pipeline rank. [1]
         p: Pipeline ranks. [1], shape (shapes,)
         v: Chunks per rank. [1], shape (shapes,)
         m: Micro-batches per step. [1], shape (shapes,)

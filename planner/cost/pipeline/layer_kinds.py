@@ -14,7 +14,6 @@ def kinds_per_stage(
 
     Args:
         runs: (kind, count) in model order. [1]
-        kinds: Number of kinds. [1]
         layers: Layers of every virtual stage. [1], shape (stages,)
 
     Returns:

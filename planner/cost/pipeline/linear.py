@@ -133,7 +133,6 @@ def path_lines(costs: StageCosts, counts: Counts, p2p: Counts) -> Lines:
     is thus the line of the sum of their counts.
 
     Args:
-        costs: The inner problem.
         counts: Counts of each slot on each path. [1], shape (paths, slots)
         p2p: Transfers on each path. [1], shape (paths,)
 
@@ -198,7 +197,6 @@ class Passes(NamedTuple):
         """Count what paths pass.
 
         Args:
-            costs: An inner problem of the shape.
             counts: Counts of each slot on each path. [1], shape (paths, slots)
         """
         s, copies = costs.stages, costs.copies

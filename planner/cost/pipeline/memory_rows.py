@@ -217,7 +217,6 @@ def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
     """Peak memory of every rank for states and activations, as the limit counts it.
 
     Args:
-        costs: The inner problem.
         counts: Layers. [1], shape (..., stages, kinds, menu)
 
     Returns:
@@ -258,7 +257,6 @@ def which_fit(costs: StageCosts, splits: Counts) -> Mask:
     """Tell for each of several splits if every rank stays within the budget.
 
     Args:
-        costs: The inner problem.
         splits: Layers. [1], shape (..., stages, kinds, menu)
 
     Returns:
@@ -288,8 +286,6 @@ def idle_moment_rows(costs: StageCosts, moment: IdleMoment, ranks: Mask) -> Memo
     """Rows of one idle moment, with static and held memory as a single term.
 
     Args:
-        costs: The inner problem of one pool.
-        moment: Idle moment of the mesh.
         ranks: Ranks to give. shape (pp,)
     """
     stages = stages_by_rank(costs)

@@ -131,21 +131,13 @@ def graph_of(costs: StageCosts, *, whole: bool = False) -> Graph:
 
 
 def edge_gather(costs: StageCosts, stage: int) -> int:
-    """Gather that a stage's first forward waits for: its first unit's.
-
-    Returns:
-        Time. [ns]
-    """
+    """Gather that a stage's first forward waits for: its first unit's. [ns]."""
     here = costs.on_rank(place_of(costs).rank(stage))
     return _edge(here, stage, here.first_gather, here.embedding, here.head, 0)
 
 
 def edge_scatter(costs: StageCosts, stage: int) -> int:
-    """Reduce-scatter left when a stage's last backward is over.
-
-    Returns:
-        Time. [ns]
-    """
+    """Reduce-scatter left when a stage's last backward is over. [ns]."""
     here = costs.on_rank(place_of(costs).rank(stage))
     return _edge(here, stage, here.last_scatter, here.embedding, here.head, 1)
 
@@ -209,7 +201,6 @@ def by_rank(costs: StageCosts, values: Counts) -> Counts:
     """Sum a column over the virtual stages of every rank.
 
     Args:
-        costs: The inner problem.
         values: One number per virtual stage. shape (stages,)
 
     Returns:
@@ -220,10 +211,6 @@ def by_rank(costs: StageCosts, values: Counts) -> Counts:
 
 
 def step_ns(costs: StageCosts, counts: Counts) -> int:
-    """Step time of a split before the straggler factor: the simulator's.
-
-    Returns:
-        Makespan. [ns]
-    """
+    """Step time of a split before the straggler factor: the simulator's. [ns]."""
     vectors = stage_vectors(costs, counts)
     return makespan(graph_of(costs), durations(costs, vectors), costs.p2p)

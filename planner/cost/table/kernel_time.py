@@ -37,11 +37,6 @@ class KernelTime:
     ) -> "KernelTime":
         """Price the kernels of every mesh, the user's own factor included.
 
-        Args:
-            pricing: The job, on GPUs of one kind.
-            meshes: Any meshes.
-            menu: Recompute kinds. [text]
-
         Returns:
             Time by layer kind and menu entry, and of the ends. [s]
         """
@@ -71,9 +66,6 @@ def kernels(*passes: Parts) -> Column[Seconds]:
 
     Args:
         passes: Time by cause. [s], shape (meshes,)
-
-    Returns:
-        Compute and recompute. [s], shape (meshes,)
     """
     times = [each.by_cause[c] for each in passes for c in KERNELS if c in each.by_cause]
     total: Floats = np.sum(times, axis=0)

@@ -46,7 +46,6 @@ class MixedTable(CostTable):
         """Most layers above the balanced count in any class of this table.
 
         Args:
-            stages: Virtual stages of every candidate. [1]
             vpp: Virtual chunks per pipeline rank of every candidate. [1]
 
         Returns:
@@ -70,8 +69,6 @@ class MixedTable(CostTable):
         within a pool that hosts two stages or more, or between two pools.
 
         Args:
-            row: Index of the mesh. [1]
-            schedule: Name of a schedule. [text]
             vpp: Virtual chunks per pipeline rank. [1]
             menu: Recompute kinds that layers may choose from. [1]
             block: First layers of each virtual stage under the menu's first kind. [1]
@@ -153,8 +150,6 @@ def _extra_layers(
     up, and one more and ``free``. The fewest is one, on stages with an end none.
 
     Args:
-        costs: The problem on each pool alone.
-        hosting: Pipeline ranks of each pool. [1]
         free: Layers above the balance that the space allows on equal pools. [1]
 
     Returns:
@@ -174,9 +169,6 @@ def _extra_layers(
 def quickest(costs: StageCosts) -> int:
     """Time of forward and backward of the quickest layer on one pool.
 
-    Args:
-        costs: The problem on the pool alone.
-
     Returns:
         Time, at least one. [ns]
     """
@@ -194,9 +186,6 @@ def price_meshes(
     """Price every mesh at once, on one pool or on several.
 
     Args:
-        pricing: The job.
-        meshes: The outer tuples of the space.
-        menu: Recompute kinds to price. [text]
         timed: True for times and memory, False for memory alone.
 
     Returns:
@@ -238,13 +227,6 @@ def border_time(pricing: Pricing, meshes: Meshes) -> IntColumn[Nanoseconds]:
     tiers of the pool and the join limit the rate; the slower side counts. Where tp or
     dp differ a GPU has several peers for its part, whose further latencies are left
     out.
-
-    Args:
-        pricing: The job, on several pools.
-        meshes: Any meshes.
-
-    Returns:
-        Time. [ns], shape (meshes,)
     """
     contexts = [Context.of(part, own) for part, own in pricing.on_parts(meshes)]
     rate = np.min([_way_out(context) for context in contexts], axis=0)
@@ -274,16 +256,10 @@ def _way_out(context: Context) -> Floats:
 def heaviest_bytes(
     pricing: Pricing, mesh: Meshes, costs: StageCosts, counts: Counts
 ) -> float:
-    """Device memory of the heaviest rank of a split.
+    """Device memory of the heaviest rank of a split. [B].
 
     Args:
-        pricing: The job.
-        mesh: One mesh.
-        costs: Inner problem of the mesh.
         counts: Layers by stage, kind and menu entry. [1]
-
-    Returns:
-        Memory. [B]
     """
     held = rank_blocks(costs, counts) + spared_blocks(costs, counts)
     ranks = np.array([costs.pool(rank) for rank in range(costs.pp)])

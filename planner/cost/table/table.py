@@ -107,7 +107,6 @@ class CostTable:
         longest stage at most a quarter longer.
 
         Args:
-            stages: Virtual stages of every candidate. [1]
             vpp: Virtual chunks per pipeline rank of every candidate. [1]
 
         Returns:
@@ -138,8 +137,6 @@ class CostTable:
         """Cut out the inner problem of one mesh.
 
         Args:
-            row: Index of the mesh. [1]
-            schedule: Name of a schedule. [text]
             vpp: Virtual chunks per pipeline rank. [1]
             menu: Recompute kinds that layers may choose from. [1]
             hosting: Pipeline ranks that each of several pools hosts. [1]
@@ -228,9 +225,6 @@ def fill_table(
     """Price every mesh at once.
 
     Args:
-        pricing: The job.
-        meshes: The outer tuples of the space.
-        menu: Recompute kinds to price. [text]
         timed: True where times are wanted. Without, layers and transfers take no
             time, which is a third of the work, and memory does not change.
     """
@@ -352,13 +346,6 @@ def layer_parts(
     Under ZeRO-3 a layer's gather runs beside the layer before it. The excess over the
     layer's own time shows, and the overlap slows compute by the contention factor:
     ``max(0, t_AG - f) + kappa min(t_AG, f)``. In the backward the reduce-scatter joins.
-
-    Args:
-        context: Shared columns.
-        data: Data-parallel groups.
-        layer: Kind of layer.
-        owned: Parameters of the layer on a rank.
-        name: Recompute kind. [text]
 
     Returns:
         Forward and backward, by cause. [s], shape (meshes,)

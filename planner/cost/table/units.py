@@ -63,12 +63,6 @@ class Unit:
 def nanoseconds(time: Column[Seconds]) -> IntColumn[Nanoseconds]:
     """Round times to whole nanoseconds, once.
 
-    Args:
-        time: Times of parts of a step. [s]
-
-    Returns:
-        Times. [ns]
-
     Raises:
         BadInputError: A part takes longer than any step: a rate or a length is wrong.
     """
@@ -85,12 +79,6 @@ def nanoseconds(time: Column[Seconds]) -> IntColumn[Nanoseconds]:
 
 def blocks(size: Column[Bytes]) -> IntColumn[Blocks]:
     """Round sizes up to whole allocator blocks, once.
-
-    Args:
-        size: Sizes. [B]
-
-    Returns:
-        Sizes. [block]
 
     Raises:
         BadInputError: A part is larger than any memory: an input is wrong.
@@ -112,8 +100,6 @@ def unit_costs(
     """Round the costs of one unit beside its passes.
 
     Args:
-        data: Data-parallel groups, and if times are wanted.
-        owned: Parameters of the unit on a rank.
         weight: Weight gradients, a part of the backward. [s], shape (meshes,)
         pending: Bytes that wait for the weight gradients. [B], shape (meshes,)
 

@@ -37,10 +37,6 @@ class Parts:
 
         Args:
             cause: One of ``CAUSES`` or of ``WAITS``. [text]
-            time: Exposed time. [s], shape (meshes,)
-
-        Returns:
-            New parts.
         """
         waits = self.waits
         if cause in WAITS:
@@ -53,10 +49,6 @@ class Parts:
 
         Args:
             others: Parts. [s]
-            times: Number of times. [1]
-
-        Returns:
-            New parts.
         """
         by_cause, waits = self.by_cause, self.waits
         for cause, time in others.by_cause.items():
@@ -97,11 +89,7 @@ class Context:
 
     @classmethod
     def of(cls, pricing: Pricing, meshes: Meshes) -> "Context":
-        """Look up groups and rates once for all layer kinds.
-
-        Returns:
-            The shared context.
-        """
+        """Look up groups and rates once for all layer kinds."""
         topology = pricing.topology
         return cls(
             pricing,

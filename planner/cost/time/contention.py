@@ -24,14 +24,6 @@ def lost_share(pricing: Pricing, sent: Column[Bytes], moved: Column[Seconds]) ->
     ``kappa min(1, B / (T v))``: B bytes in T seconds keep the multiprocessors of a
     collective busy where they leave at the rate v at least. A slower link gets fewer
     channels, and fewer bytes pass through the memory.
-
-    Args:
-        pricing: The job.
-        sent: Bytes of the collectives on a rank. [B], shape (meshes,)
-        moved: Time of the collectives. [s], shape (meshes,)
-
-    Returns:
-        Share of the time. [1], shape (meshes,)
     """
     full = BUSY_RATE * np.maximum(moved, np.finfo(float).tiny)
     share: Floats = pricing.profile.overlap_contention * np.minimum(sent, full) / full
@@ -46,18 +38,7 @@ def contention(
     gathers: float | Floats = 1.0,
     reduces: float | Floats = 1.0,
 ) -> Floats:
-    """Compute lost per second of a unit's collectives that run beside it.
-
-    Args:
-        data: Groups and rates.
-        owned: Parameters of the unit on a rank.
-        moved: Time of the collectives. [s], shape (meshes,)
-        gathers: Gathers among them. [1]
-        reduces: Reductions among them. [1]
-
-    Returns:
-        Share of the time. [1], shape (meshes,)
-    """
+    """Compute lost per second of a unit's collectives that run beside it."""
     pricing = data.pricing
     width = gather_width(pricing, linears=owned.matrices)
     trained = owned.dense + owned.expert

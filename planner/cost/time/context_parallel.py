@@ -37,7 +37,7 @@ class Gather(NamedTuple):
 
 
 def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
-    """Exposed context-parallel time, forward and backward.
+    """Exposed context-parallel time, forward and backward. [s].
 
     u neighbours deal heads out and r = c / u groups of them see each other's keys;
     a ring has u = 1 and Ulysses u = c. With K the columns of keys and values::
@@ -46,13 +46,6 @@ def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats
         keys     gathers of K r 2 tau / t bytes, as many each way as the kind's record
                  says: before the attention, or beside a share of it. There the excess
                  shows, contention slows the rest, a further chunk is one more kernel
-
-    Args:
-        context: Shared columns. [-]
-        layer: Kind of layer. [-]
-
-    Returns:
-        Forward and backward. [s], shape (meshes,)
 
     A stack may add the results of a ring's chunks up in kernels of their own: r - 1
     outputs forward, r gradients of queries, keys and values backward.
@@ -91,10 +84,6 @@ def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats
 
 def ring_chunks(context: Context, layer: LayerKind) -> Floats:
     """Number of chunks of keys that a rank attends to one by one.
-
-    Args:
-        context: Shared columns. [-]
-        layer: Kind of layer. [-]
 
     Returns:
         The ranks of a ring; zero without one. [1], shape (meshes,)

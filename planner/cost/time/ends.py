@@ -57,9 +57,6 @@ def embedding_end(context: Context) -> End:
     Moves ``4 h`` bytes a token forward and ``8 h`` backward, of layers' own embeddings
     as much for each column. Products outside layers and head run here, all of them.
 
-    Args:
-        context: Shared columns.
-
     Returns:
         Time and memory of the first stage's extra work. A sent output that stays is
         counted here: later stages hold fewer micro-batches.
@@ -126,9 +123,6 @@ def logit_bytes(pricing: Pricing, meshes: Meshes) -> Column[Bytes]:
     A framework may have another loss for models without gates, which came before
     Llama, and where tensor ranks share the vocabulary. A loop that keeps its outputs
     has the logits as the forward returns them beside, unless the loss takes none.
-
-    Returns:
-        Memory. [B], shape (meshes,)
     """
     recipe = pricing.recipe
     whole = recipe.logits_bytes
@@ -150,9 +144,6 @@ def head_end(context: Context) -> End:
     The logits live only from the forward to the backward of one micro-batch:
     ``kappa tau V / t``, beside the gathered input of the head; or as the framework's
     eager operators are replayed.
-
-    Args:
-        context: Shared columns.
 
     Returns:
         Time and memory of the last stage's extra work.
@@ -231,9 +222,6 @@ def _head_pass(context: Context) -> tuple[Parts, Parts]:
 
 def head_terms(context: Context) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Compute of one pass of the head, in the order in which it adds up.
-
-    Args:
-        context: Shared columns.
 
     Returns:
         Products, and norm with cross-entropy, forward and backward. [s], shape

@@ -32,17 +32,10 @@ GemmTimes = tuple[Floats, Floats]
 
 
 def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
-    """Forward and backward time of the attention core.
+    """Forward and backward time of the attention core. [s].
 
     Causal work is shared evenly by the context ranks (zig-zag chunks). A scan and
     attention side by side run one after the other.
-
-    Args:
-        context: Shared columns.
-        layer: Kind of layer.
-
-    Returns:
-        Forward and backward. [s], shape (meshes,)
     """
     attention = layer.attention
     if isinstance(attention, ScanBlock):
@@ -71,10 +64,6 @@ class CoreCase(TypedDict):
 
 def core_case(context: Context, layer: LayerKind) -> CoreCase:
     """Size of the fused attention core of a layer on a rank.
-
-    Args:
-        context: Shared columns.
-        layer: Kind of layer, without a scan.
 
     Returns:
         Tokens that attend [token], forward FLOPs, blocks of queries, size of a head.
@@ -119,8 +108,6 @@ def input_exchange(
     """Time of the tensor ranks to exchange the input of a layer.
 
     Args:
-        context: Shared columns.
-        hidden: Width of the input. [1]
         gathers: All-gathers and reduce-scatters of an exchange with sp. [1]
 
     Returns:
@@ -147,19 +134,14 @@ class Exchanges(NamedTuple):
 def tensor_exchange(
     context: Context, layer: LayerKind, beside: dict[str, GemmTimes]
 ) -> tuple[Floats, Floats]:
-    """Exposed tensor-parallel time, forward and backward.
+    """Exposed tensor-parallel time, forward and backward. [s].
 
     With sp an all-gather and a reduce-scatter around each half that is there,
     without it one all-reduce; parallel halves share one. Expert halves exchange
     over the expert tensor group instead. The backward may gather once more.
 
     Args:
-        context: Shared columns.
-        layer: Kind of layer.
         beside: Forward and backward of the layer's GEMMs by half and split. [s]
-
-    Returns:
-        Forward and backward. [s], shape (meshes,)
     """
     meshes, profile = context.meshes, context.pricing.profile
     times = _exchanges(context, layer)

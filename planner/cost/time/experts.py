@@ -31,10 +31,6 @@ def expert_exchange(context: Context, layer: LayerKind) -> Column[Seconds]:
     experts reaches fewer ranks and domains. Sent copy by copy, limited routing moves as
     much as free routing.
 
-    Args:
-        context: Shared columns.
-        layer: Kind of layer.
-
     Returns:
         Time, zero for dense layers. [s], shape (meshes,)
 
@@ -82,12 +78,7 @@ def shown_exchange(
         max(2 d - (f + b), 0) / 2 + kappa min(2 d, f + b) / 2
 
     Args:
-        context: Shared columns.
-        dealt: Dispatch and combine of one pass. [s], shape (meshes,)
         passes: Forward and backward without exchanges. [s], shape (meshes,)
-
-    Returns:
-        Exposed time of one pass. [s], shape (meshes,)
 
     References:
         Megatron-Core, ``overlap_moe_expert_parallel_comm``: the forward of one
@@ -115,8 +106,6 @@ def expert_waits(
         w + max(n E / ep l - products, 0) + max(m E / ep l - casts, 0)
 
     Args:
-        context: Shared columns.
-        layer: Kind of layer.
         products: Time of all products of the experts, forward and backward. [s]
         casts: Time of all casts of the experts' inputs, forward and backward. [s]
 
@@ -145,14 +134,6 @@ def expert_waits(
 def shown_launches(
     launches: Column[Seconds], kernels: Column[Seconds]
 ) -> Column[Seconds]:
-    """Idle time of a GPU while the host launches: ``max(launches - kernels, 0)``.
-
-    Args:
-        launches: Time of the host for all launches. [s], shape (meshes,)
-        kernels: Time of the GPU for the kernels launched. [s], shape (meshes,)
-
-    Returns:
-        Time. [s], shape (meshes,)
-    """
+    """Idle time of a GPU while the host launches: ``max(launches - kernels, 0)``."""
     shown: Floats = np.maximum(launches - kernels, 0.0)
     return shown

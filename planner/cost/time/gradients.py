@@ -28,15 +28,7 @@ class Shape(NamedTuple):
 
 
 def gemm_shape(context: Context, gemm: Gemm) -> Shape:
-    """Tokens, columns and inputs of one GEMM on a rank.
-
-    Args:
-        context: Shared columns.
-        gemm: Shape and split.
-
-    Returns:
-        The shape. [1], shape (meshes,) each
-    """
+    """Tokens, columns and inputs of one GEMM on a rank."""
     meshes = context.meshes
     one = np.ones(len(meshes))
     routed = gemm.split.startswith("expert")
@@ -55,11 +47,6 @@ def gemm_weight_time(context: Context, layer: LayerKind, gemm: Gemm) -> Column[S
     """Time of one GEMM's weight gradient, or its adapters' where it is frozen.
 
     Routed experts write the gradients of all local experts.
-
-    Args:
-        context: Shared columns.
-        layer: The layer, for its experts and what of it trains.
-        gemm: Shape and split.
 
     Returns:
         A part of the backward of :func:`planner.cost.time.layers.gemm_times`. [s],
@@ -84,11 +71,7 @@ def layer_weight_time(context: Context, layer: LayerKind) -> Column[Seconds]:
     """Part of a layer's backward that makes weight gradients: its linears' alone.
 
     Args:
-        context: Shared columns.
         layer: Kind of layer; one below all that trains has none.
-
-    Returns:
-        Time. [s], shape (meshes,)
 
     Leaves out the gradients of norms and biases, which the kernels of their inputs'
     gradients make; waits for the host, which are counted with the inputs' gradients.
@@ -111,13 +94,6 @@ def layer_pending_bytes(context: Context, layer: LayerKind) -> Column[Bytes]:
     ``2 B`` for every output that the rank makes of every linear that trains. Below half
     precision, the bytes that the product reads. These are 18 of the paper's
     ``M_W = 32 s b h``, whose other 14 are kept inputs.
-
-    Args:
-        context: Shared columns.
-        layer: Kind of layer.
-
-    Returns:
-        Memory of one micro-batch. [B], shape (meshes,)
 
     References:
         P. Qi et al., arXiv:2401.10241, section 2.2 and table 1.

@@ -33,8 +33,6 @@ def launched(
     whose time a stack states its launches.
 
     Args:
-        context: Shared columns.
-        forward: Device time of the forward by cause.
         backward: Device time of the backward by cause, recompute included.
         routed: True where the layer routes tokens to experts.
         again: Share of the forward's kernels that the backward launches again. [1]

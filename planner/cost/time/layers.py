@@ -40,11 +40,6 @@ def layer_time(
     at least as long as the host takes to launch it. A layer below all that trains
     has no backward.
 
-    Args:
-        context: Shared columns.
-        layer: Kind of layer.
-        kind: Kind of recompute.
-
     Returns:
         Forward and backward, by cause. [s], shape (meshes,)
     """
@@ -89,15 +84,7 @@ class Work:
 
 
 def layer_work(context: Context, layer: LayerKind) -> Work:
-    """Work of a layer, worked out once for all kinds of recompute.
-
-    Args:
-        context: Shared columns.
-        layer: Kind of layer.
-
-    Returns:
-        Time of its parts. [s]
-    """
+    """Work of a layer, worked out once for all kinds of recompute. [s]."""
     if layer not in context.known:
         context.known[layer] = _worked_out(context, layer)
     found: Work = context.known[layer]
@@ -135,11 +122,6 @@ def repeated(
 ) -> dict[str, Floats]:
     """Time of what the backward makes again, in the order in which it adds up.
 
-    Args:
-        context: Shared columns.
-        layer: Kind of layer.
-        kind: Kind of recompute.
-
     Returns:
         Shares of the forward's parts by GEMM, core, operators and exchanges. [s],
         shape (meshes,)
@@ -174,16 +156,7 @@ def _with_copies(
 
 
 def gemm_times(context: Context, layer: LayerKind, gemm: Gemm) -> tuple[Floats, Floats]:
-    """Forward and backward (input and weight gradient) time of one GEMM.
-
-    Args:
-        context: Shared columns.
-        layer: The layer, for its experts.
-        gemm: Shape and split.
-
-    Returns:
-        Forward and backward. [s], shape (meshes,)
-    """
+    """Forward and backward (input and weight gradient) time of one GEMM. [s]."""
     forward, backward = gemm_terms(context, layer, gemm)
     return added(forward), added(backward)
 
@@ -192,11 +165,6 @@ def gemm_terms(
     context: Context, layer: LayerKind, gemm: Gemm
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Terms of :func:`gemm_times`, in the order in which they add up.
-
-    Args:
-        context: Shared columns.
-        layer: The layer, for its experts.
-        gemm: Shape and split.
 
     Returns:
         Products, casts and adapters, forward and backward. [s], shape (meshes,)

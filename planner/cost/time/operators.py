@@ -89,15 +89,7 @@ def shares(context: Context) -> dict[str, Floats]:
 
 
 def operator_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
-    """Forward and backward time of norms, rotations, activations, permutes.
-
-    Args:
-        context: Shared columns.
-        layer: Kind of layer.
-
-    Returns:
-        Forward and backward. [s], shape (meshes,)
-    """
+    """Forward and backward time of norms, rotations, activations, permutes. [s]."""
     share, profile = shares(context), context.pricing.profile
     moved: dict[str, tuple[float, float]] = {}
     for each in operators(layer):
@@ -117,13 +109,6 @@ def sorting_bytes(context: Context, layer: LayerKind) -> Column[Bytes]:
 
     An all-to-all leaves the copies in the order of their senders. Several experts of a
     rank then need a second permutation before their products and one after.
-
-    Args:
-        context: Shared columns.
-        layer: Kind of layer.
-
-    Returns:
-        Bytes of one pass. [B], shape (meshes,)
 
     References:
         Megatron-Core, MoEAlltoAllTokenDispatcher: sort_chunks_by_idxs if

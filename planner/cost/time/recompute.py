@@ -35,13 +35,7 @@ def module_time(
     take their share of the forward's launches, collectives their exposed time there.
 
     Args:
-        context: Shared columns.
-        layer: Kind of layer.
-        kind: Kind of recompute, of modules.
         beside: Forward and backward of the layer's GEMMs by half and split. [s]
-
-    Returns:
-        Time. [s], shape (meshes,)
 
     Leaves out waits for the host inside recomputed experts.
     """
@@ -98,9 +92,6 @@ def tensor_share(
 
     The reduction behind the last product is a half's second collective with sp, its
     only one without.
-
-    Returns:
-        The share. [1], shape (meshes,)
     """
     if skipped_gemm(pricing, layer, kind) != "fc2":
         return np.full(len(meshes), kind.collectives)

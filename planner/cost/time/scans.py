@@ -12,18 +12,11 @@ from planner.models.layers.blocks import ScanBlock
 
 
 def scan_times(context: Context, block: ScanBlock) -> tuple[Floats, Floats]:
-    """Forward and backward time of a chunked scan.
+    """Forward and backward time of a chunked scan. [s].
 
     Whole chunks count, and the tokens of a sequence wait for each other::
 
         T = F tau / (t R) + s step + launch
-
-    Args:
-        context: Shared columns. [-]
-        block: The layer's scan. [-]
-
-    Returns:
-        Forward and backward. [s], shape (meshes,)
 
     References:
         Fits of ``hardware/calibration/scans.yaml``.
@@ -42,12 +35,7 @@ def scan_times(context: Context, block: ScanBlock) -> tuple[Floats, Floats]:
 
 
 def rate_of(pricing: Pricing, block: ScanBlock) -> ScanRate:
-    """Measured rate of a block's scan on the job's chip.
-
-    Args:
-        pricing: The job. [-]
-        block: The layer's scan. [-]
-    """
+    """Measured rate of a block's scan on the job's chip."""
     return scan_rate(block.scan, pricing.gpu)
 
 
@@ -71,10 +59,6 @@ def dealt_times(context: Context, block: ScanBlock) -> tuple[Floats, Floats]:
 
     Every rank gets some heads of the whole sequence: an all-to-all of what the input
     projections make, and an all-to-all of the scan's output, each way.
-
-    Args:
-        context: Shared columns. [-]
-        block: The layer's scan. [-]
 
     Returns:
         Forward and backward. [s], shape (meshes,)

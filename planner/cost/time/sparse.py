@@ -24,10 +24,6 @@ def index_times(context: Context, block: AttentionBlock) -> tuple[Floats, Floats
 
         T = F tau / (P eps) + 8 s / (2 m) tau / (eta W),   2 F tau / (P eps)
 
-    Args:
-        context: Shared columns. [-]
-        block: The layer's attention. [-]
-
     Returns:
         Forward and backward. [s], shape (meshes,)
     """

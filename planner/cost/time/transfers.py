@@ -35,12 +35,6 @@ def sharded_parts(
     the mean over the micro-batches of a step, of which the first gathers from all
     ranks.
 
-    Args:
-        data: Data-parallel groups.
-        owned: Parameters of the unit on a rank.
-        forward: Forward of the unit by cause.
-        backward: Backward of the unit by cause.
-
     Returns:
         Forward and backward, unchanged below ZeRO-3. [s], shape (meshes,)
     """
@@ -80,10 +74,6 @@ def sharded_parts(
 def buffer_copies(data: DataGroups, owned: Owned) -> tuple[Floats, Floats]:
     """Time of the copies out of a gather's buffer, into a reduce-scatter's.
 
-    Args:
-        data: Groups and rates.
-        owned: Parameters of the unit on a rank.
-
     Returns:
         Forward and backward, which may gather again. [s], shape (meshes,)
     """
@@ -95,16 +85,9 @@ def buffer_copies(data: DataGroups, owned: Owned) -> tuple[Floats, Floats]:
 
 
 def unit_transfers(data: DataGroups, owned: Owned) -> tuple[Floats, Floats]:
-    """Per-step gather and reduce-scatter of one unit outside the layers.
+    """Per-step gather and reduce-scatter of one unit outside the layers. [s].
 
     ZeRO-0 gathers nothing; ZeRO-3 does both inside its layers.
-
-    Args:
-        data: Groups and rates.
-        owned: Parameters of the unit on a rank.
-
-    Returns:
-        Gather and scatter. [s], shape (meshes,)
     """
     zero = data.meshes.zero
     gather = np.where((zero == 1) | (zero == 2), gather_time(data, owned), 0.0)
@@ -114,17 +97,7 @@ def unit_transfers(data: DataGroups, owned: Owned) -> tuple[Floats, Floats]:
 def contention_time(
     data: DataGroups, owned: Owned, gather: Column[Seconds], scatter: Column[Seconds]
 ) -> Column[Seconds]:
-    """Compute lost to collectives that run beside it, once per step.
-
-    Args:
-        data: Groups and rates.
-        owned: Parameters of the unit on a rank.
-        gather: Gather of the unit. [s], shape (meshes,)
-        scatter: One reduce-scatter of the unit. [s], shape (meshes,)
-
-    Returns:
-        Time. [s], shape (meshes,)
-    """
+    """Compute lost to collectives that run beside it, once per step."""
     groups = -(-data.meshes.micro_batches // scatter_every(data.pricing, data.meshes))
     job, meshes = data.pricing, data.meshes
     gathered = gather * contention(data, owned, gather, reduces=0.0)
@@ -137,7 +110,6 @@ def edge_transfers(data: DataGroups, owned: list[Owned]) -> tuple[Floats, Floats
     """Gather before the first forward and scatter after the last backward.
 
     Args:
-        data: Groups and rates.
         owned: Parameters of each layer kind on a rank.
 
     Returns:
@@ -154,9 +126,6 @@ def scatter_every(pricing: Pricing, meshes: Meshes) -> Ints:
 
     All micro-batches of the step, unless the framework keeps gradients sharded
     between: then a group of p.
-
-    Returns:
-        Micro-batches. [1], shape (meshes,)
     """
     grouped = pricing.recipe.gradients_reduced_per_group & (meshes.zero == 2)
     every = np.where(grouped, meshes.pp, meshes.micro_batches)
@@ -172,7 +141,6 @@ def stage_transfer(
     scatters sends ``2 h tau / t`` from each, and gathers on the next stage.
 
     Args:
-        context: Shared columns.
         joint: Line rate of the border, for a transfer to another pool. [B/s],
             shape (meshes,)
 
@@ -203,10 +171,6 @@ def twin_time(data: DataGroups, owned: Owned) -> Column[Seconds]:
     what it has reduced, ``g P / S``, to the rank that holds the same part of the copy.
     It gets as much, at the rate of neighbouring stages.
 
-    Args:
-        data: Groups and rates.
-        owned: Parameters of the unit on a rank.
-
     Returns:
         Time, zero without a pipeline. [s], shape (meshes,)
 
@@ -228,9 +192,6 @@ def straggler_factor(pricing: Pricing, meshes: Meshes) -> Floats:
 
     Every node waits for every other within a step, whatever axis joins them: replicas
     for gradients, context and tensor ranks in each layer, stages for micro-batches.
-
-    Returns:
-        Factor on the step. [1], shape (meshes,)
     """
     per_node = pricing.topology.cluster.node.gpus_per_node
     nodes = np.maximum(meshes.gpus // per_node, 1)

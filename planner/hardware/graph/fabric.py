@@ -80,7 +80,6 @@ class Fabric:
 
         Args:
             level: 0 for the domains, i + 1 for tier i. [1]
-            ranks: Any ranks. [1]
         """
         if not self.listed(level):
             return ranks // self.size(level)

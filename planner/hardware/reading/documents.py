@@ -104,7 +104,6 @@ def refuse_special(path: Path | Traversable, *, pipes: bool = False) -> None:
     """Refuse devices, which may have no end, and pipes, which may never begin.
 
     Args:
-        path: Any path. [-]
         pipes: True where a pipe may be read, as a shell makes of `<(command)`. [-]
 
     Raises:
@@ -129,9 +128,7 @@ def read_text(
     """Text of a file: UTF-8 with or without a mark, and not without end.
 
     Args:
-        path: The file. [-]
         pipes: True where a pipe may be read. [-]
-        most: Most characters. [1]
         errors: What is done with bytes that are no UTF-8, as in `open`. [text]
 
     Raises:

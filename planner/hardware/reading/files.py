@@ -125,11 +125,7 @@ def remembered(look_up: Callable[P, T]) -> Callable[P, T]:
 
 
 def folder(kind: str) -> Traversable:
-    """Folder of our own YAML files of a kind.
-
-    Returns:
-        The folder. [-]
-    """
+    """Folder of our own YAML files of a kind."""
     return shipped("configs" if kind == "clusters" else "hardware") / kind
 
 

@@ -115,9 +115,6 @@ def parse_quantity(text: object, unit: str) -> float:
         text: For example `"79.65 GiB"`. [unit of text]
         unit: Base unit, a key of `FACTORS`. [-]
 
-    Returns:
-        The quantity. [unit]
-
     Raises:
         ValueError: A bare number, a sign, an unknown unit, NaN or infinity.
     """
@@ -150,7 +147,6 @@ def quantity_text(value: float, unit: str) -> str:
 
     Args:
         value: The quantity. [unit]
-        unit: Base unit. [-]
 
     Returns:
         For example `"80000000000.0 B"`. [unit]

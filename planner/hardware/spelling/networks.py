@@ -32,7 +32,6 @@ def network_called(text: str, catalog: Catalog) -> Network:
 
     Args:
         text: Fabric, rate or generation of one port, maybe after a count. [text]
-        catalog: Files of facts. [-]
 
     Raises:
         UnknownNetworkError: No link, or several; lists them.
