@@ -16,6 +16,7 @@ from planner.launch.text.readme import readme
 from planner.launch.text.render import render
 from planner.models.likeness import PLANNED_AS
 from planner.specs.answer.result import Plan
+from planner.specs.text import json_text
 
 LAUNCH, CHECK, PLAN, README = "launch.sh", "check.sh", "plan.json", "README.md"
 
@@ -80,7 +81,7 @@ def _own(found: PlanFile) -> Target:
 
 def plan_text(name: str, plan: Plan) -> LaunchFile:
     """Write a plan as JSON, for `planner emit` to read."""
-    return LaunchFile(name, plan.model_dump_json(by_alias=True, indent=2) + "\n")
+    return LaunchFile(name, json_text(plan))
 
 
 def _started(program: Program, launcher: Launcher | None) -> Program:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from golden_folders import cases, golden
+from golden_folders import cases, emitted
 
 from planner.errors import BadInputError
 from planner.launch.brief import Reading
@@ -58,7 +58,7 @@ def deciding() -> Iterator[tuple[str, str, str, Path]]:
     """Switches that decide what is read, each once for a target."""
     seen = set()
     for target, case in cases():
-        files = golden(target, case)
+        files = emitted(target, case)
         for name in files:
             if target in TWINS or name in UNREAD or not name.endswith(("yaml", "json")):
                 continue
@@ -76,7 +76,7 @@ def names_it(target: str, case: str, name: str, path: Path, value: object) -> bo
     """Tell if a switch of another value is refused by its name."""
     its = str(path[-1])
     try:
-        found = changed(golden(target, case), name, path, value)
+        found = changed(emitted(target, case), name, path, value)
     except BadInputError as error:
         return its.removeprefix("fsdp_") in f"{error.field} {error}"
     return any(its in each.name for each in found.unknown)
@@ -104,7 +104,7 @@ CHECKPOINTS = "gradient_checkpointing"
 
 
 def trained(value: object) -> Reading:
-    files = golden("trl", next(case for target, case in cases() if target == "trl"))
+    files = emitted("trl", next(case for target, case in cases() if target == "trl"))
     return changed(files, "train.yaml", (CHECKPOINTS,), value)
 
 
