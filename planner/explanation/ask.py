@@ -7,7 +7,6 @@ from planner.capacity.leanest import Held, fewest_gpus, leanest
 from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.job.case import Case
-from planner.job.variants import variants
 from planner.search.best_first import search_all
 from planner.search.emptiness import has_legal
 from planner.search.outcome import Progress, SearchOutcome
@@ -33,7 +32,7 @@ def variants_of(case: Case) -> tuple[Pricing, ...]:
         Variants; none where a setting of the job is refused. [-], shape (variants,)
     """
     try:
-        return variants(case.workloads)
+        return case.variants
     except BadInputError:
         return ()
 

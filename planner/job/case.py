@@ -6,10 +6,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
+from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile
 from planner.job.resolve import resolve
+from planner.job.variants import variants
 from planner.specs.job import JobSpec
 from planner.specs.reading.read import reassigned
 
@@ -50,6 +52,15 @@ class Case:
         for edit in self.edits:
             found = tuple(edit(workload) for workload in found)
         return found
+
+    @cached_property
+    def variants(self) -> tuple[Pricing, ...]:
+        """The job as a search may settle it, shape (variants,).
+
+        Raises:
+            BadInputError: A listed setting is impossible, or nothing can run the job.
+        """
+        return variants(self.workloads)
 
     def assigned(self, assignments: Sequence[str]) -> Self:
         """The job with fields of the spec replaced."""

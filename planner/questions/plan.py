@@ -1,14 +1,27 @@
 """`planner.plan`: the fastest layout of a job, with its proof."""
 
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import PrivateAttr
 
 from planner.comparison.parts import on_cluster
+from planner.economics.aims import aim_of
+from planner.economics.phases import Phase, phases_of, with_runs
 from planner.errors import BadInputError
-from planner.questions.flow.plan import FRONT_TIME, Planned, phases_to_plan, planned
+from planner.job.expressible import refuse_inexpressible
+from planner.job.loading import Job
+from planner.job.resolve import about
+from planner.planning.alone import alone
+from planner.planning.awkward import awkward
+from planner.planning.objectives.aimed import optimize_for
+from planner.planning.optimize import Progress
+from planner.planning.scope import with_scope
+from planner.prediction.beside import with_yours
+from planner.prediction.ran import with_ran
 from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,
@@ -18,21 +31,252 @@ from planner.questions.inputs.given import (
     looked_up,
     within,
 )
-from planner.questions.inputs.limits import MEMORY, memory_bytes
-from planner.questions.inputs.progress import OnProgress, telling
+from planner.questions.inputs.limits import MEMORY
+from planner.questions.inputs.progress import OnProgress
 from planner.questions.outputs.answer import Answer, Rows
 from planner.questions.outputs.files import write_whole
 from planner.questions.outputs.rows import plan_row
+from planner.questions.question import Question, untold
+from planner.report.charts.search import SearchState
+from planner.report.heading import heading
+from planner.search.emptiness import has_legal
 from planner.search.stop import Stop
-from planner.specs.answer import result
+from planner.specs.answer import result as answers
 
 if TYPE_CHECKING:
     from planner.document.blocks import Document
+    from planner.launch import PlanFile
+    from planner.launch.brief import LaunchFile
+
+FRONT_TIME = 30.0
+"""Most time to search the fronts of a page. [s]"""
+
+
+@dataclass(frozen=True)
+class Plan(Question["Planned"]):
+    """`planner plan`: the fastest layouts of a job, with their proof.
+
+    Attributes:
+        job: The job. [-]
+        top: Plans to list. [1]
+        robust: True to limit the risk of running out of memory. [-]
+        written: True to refuse a job without launch files before any search. [-]
+    """
+
+    job: Job
+    top: int = 4
+    robust: bool = True
+    written: bool = False
+
+    def answer(self, stop: Stop, told: OnProgress = untold) -> "Planned":
+        """Search the plans of every phase.
+
+        Raises:
+            BadInputError: The job cannot be planned.
+            UnsupportedPlanError: No target writes files for the job, and they are
+                asked for.
+        """
+        phases = phases_to_plan(self.job)
+        if self.written:
+            from planner.launch import require_written  # noqa: PLC0415
+
+            for phase in phases:
+                require_written(phase.job.workloads, phase.job.file)
+        return planned(phases, top=self.top, stop=stop, robust=self.robust, told=told)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The answer of a search, with all that pages and launch files need.
+
+    Attributes:
+        phases: Phases of the job; one without a name where the job has none. [-]
+        result: The answer. [-]
+        trails: States that the search of each phase reported. [-]
+    """
+
+    phases: tuple[Phase, ...]
+    result: answers.Result
+    trails: tuple[tuple[SearchState, ...], ...]
+
+    @property
+    def results(self) -> tuple[answers.Result, ...]:
+        """Answer for each phase. [-], shape (phases,)."""
+        return tuple(part.result for part in self.result.phases) or (self.result,)
+
+    def page(self, seconds: float) -> "Document":
+        """The page of the answer, or one page for the answers of all phases.
+
+        Args:
+            seconds: Time for the search of the fronts. [s]
+
+        Returns:
+            The page. [-]
+        """
+        from planner.report.pages import phased_page  # noqa: PLC0415
+
+        until = time.monotonic() + seconds
+        parts = [
+            (phase.name, _page(phase.job, one, trail, until))
+            for phase, one, trail in zip(
+                self.phases, self.results, self.trails, strict=True
+            )
+        ]
+        return phased_page(parts, self.result.run)
+
+    def _plan_file(self) -> "PlanFile":
+        """The best plan, of the first phase, as writers of launch files take it."""
+        from planner.launch import plan_file  # noqa: PLC0415
+
+        job = self.phases[0].job
+        workload = job.workload_of(self.result.plans[0])
+        return plan_file(_best(self.result), workload, job.file, job.calibration)
+
+    def launch_files(
+        self, target: str | None = None, *, force: bool = False
+    ) -> tuple["LaunchFile", ...]:
+        """Launch files of the best plan, as `--out` or `planner emit` writes them.
+
+        Args:
+            target: A target, for which the plan is priced anew; None: the plan's own
+                framework, with the plans of later phases by name. [text]
+            force: True to write a plan that does not fit the memory. [-]
+
+        Returns:
+            The folder's files. [-]
+
+        Raises:
+            UnsupportedPlanError: The target cannot express the plan.
+        """
+        from planner.launch.emit import plan_text  # noqa: PLC0415
+        from planner.questions.emit import Emit  # noqa: PLC0415
+
+        files = Emit(self._plan_file(), target, force).answer().files
+        if target is not None:
+            return files
+        later = tuple(
+            plan_text(f"plan-{phase.name}.json", _best(phase.result))
+            for phase in self.result.phases[1:]
+        )
+        return (*files, *later)
+
+
+def phases_to_plan(job: Job) -> tuple[Phase, ...]:
+    """The phases of a job, none of whose limits contradict each other.
+
+    Args:
+        job: The job. [-]
+
+    Returns:
+        Phases in order. [-]
+
+    Raises:
+        BadInputError: A phase cannot be resolved, or no layout of it is legal.
+    """
+    phases = tuple(replace(phase, job=with_ran(phase.job)) for phase in phases_of(job))
+    for phase in phases:
+        _refuse_contradiction(phase.job)
+    return phases
+
+
+def _refuse_contradiction(job: Job) -> None:
+    """Refuse limits that leave no legal layout, before any layout is looked at.
+
+    Raises:
+        BadInputError: Names a limit that no framework of the job can express, or a
+            minimal set of limits that clashes and the nearest values that do not.
+    """
+    with about(job.file):
+        refuse_inexpressible(job.workloads)
+        is_empty = not has_legal(job.variants)
+    if is_empty:
+        from planner.explanation import as_error, contradiction  # noqa: PLC0415
+
+        raise as_error(contradiction(job), job.file)
+
+
+def planned(
+    phases: Sequence[Phase], *, top: int, stop: Stop, robust: bool, told: OnProgress
+) -> Planned:
+    """Search the plans of every phase, and make the run that the first plans make.
+
+    Args:
+        phases: Phases of a job. [-]
+        top: Plans to list. [1]
+        stop: Ends the searches, which share its time. [-]
+        robust: True to limit the risk of running out of memory. [-]
+        told: Called about ten times a second with the state of a search. [-]
+
+    Returns:
+        The answer. [-]
+
+    Raises:
+        BadInputError: A job cannot be planned.
+    """
+    parts = stop.shared(len(phases))
+    found = [
+        _searched(phase.job, top, part, robust=robust, told=told)
+        for phase, part in zip(phases, parts, strict=True)
+    ]
+    result = with_runs(phases, [one for one, _ in found])
+    return Planned(tuple(phases), result, tuple(trail for _, trail in found))
+
+
+def _searched(
+    job: Job, top: int, stop: Stop, *, robust: bool, told: OnProgress
+) -> tuple[answers.Result, tuple[SearchState, ...]]:
+    """The answer of the search, with the spec and its warnings put in."""
+    trail: list[SearchState] = []
+    began = time.monotonic()
+
+    def note(state: Progress) -> None:
+        now = time.monotonic() - began
+        trail.append(SearchState(now, state.incumbent_s, state.bound_s))
+        told(state)
+
+    with about(job.file):
+        aim = aim_of(job.spec.objective, job.workloads[0], job.spec.economics)
+        found = optimize_for(
+            aim, job.workloads, top=top, robust=robust, progress=note, stop=stop
+        )
+        found = with_scope(job.workloads, with_yours(job, found, robust=robust))
+    best = found.plans[0] if found.plans else None
+    warnings = (*job.warnings, *found.warnings, *_better(job, found, stop))
+    more = {"spec": job.resolved(best), "warnings": warnings}
+    return found.model_copy(update=more), tuple(trail)
+
+
+def _better(job: Job, found: answers.Result, stop: Stop) -> tuple[str, ...]:
+    """A batch that divides better than the job's own, in words; of fastest plans."""
+    if found.objective.name != "throughput":
+        return ()
+    steps = [plan.estimate.step_time_s.value for plan in found.plans]
+    return awkward(job.workloads, min(steps), stop) if steps else ()
+
+
+def _page(
+    job: Job, result: answers.Result, trail: Sequence[SearchState], until: float
+) -> "Document":
+    """The page of one answer, after a search of the fronts till a time."""
+    from planner.explanation.fronts import fronts  # noqa: PLC0415
+    from planner.report.pages import Extras, plan_page  # noqa: PLC0415
+
+    best, seconds = next(iter(result.plans), None), until - time.monotonic()
+    workload, extras = job.workload_of(best), Extras(trail)
+    if best is not None and seconds > 0:
+        extras = Extras(trail, *fronts(job, result.plans, min(FRONT_TIME, seconds)))
+    return plan_page(result, workload, heading(workload), extras)
+
+
+def _best(result: answers.Result) -> answers.Plan:
+    """The best plan on its own, as an emitter takes it."""
+    return alone(result.spec, result.plans[0])
+
 
 Robust = Literal["off", "on"]
 
 
-class Result(result.Result, Answer):
+class Result(answers.Result, Answer):
     """The answer of a search: plans, the best first, and the bound that proves it."""
 
     _flow: Planned = PrivateAttr()
@@ -130,10 +374,8 @@ def plan(
     """
     within("top", top, 1)
     within("time_limit", time_limit, 0.0)
-    stop = Stop(time.monotonic() + time_limit, memory_bytes(memory_limit))
-    catalog = catalog_given(hardware)
-    phases = phases_to_plan(looked_up(job, set, catalog, calibration))
-    told = telling(on_progress, stop)
+    read = looked_up(job, set, catalog_given(hardware), calibration)
+    asked = Plan(read, top, robust == "on")
     with on_cluster(scheduler):
-        flow = planned(phases, top=top, stop=stop, robust=robust == "on", told=told)
-    return Result.of(flow.result, flow)
+        found = asked.within(time_limit, memory_limit, on_progress)
+    return Result.of(found.result, found)

@@ -52,7 +52,8 @@ def memory(
     risk = failing_risk(fail_on)
     check_writable(json=json_to, save=source.save)
     asked = source.read(layout)
-    found = Memory(asked.unasked()).answer(this_run().limited(time_limit))
+    stop = this_run().limited(time_limit)
+    found = Memory(asked.unasked()).answer(stop)
     asked.save()
     answer = found.answer
     text = answer.model_dump_json(by_alias=True, indent=2)

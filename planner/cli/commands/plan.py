@@ -39,8 +39,8 @@ from planner.cost.workload import Workload
 from planner.economics.phases import Phase
 from planner.errors import InfeasibleError, TimeLimitError, UnsupportedPlanError
 from planner.job.loading import Job
-from planner.questions.flow.plan import Planned, phases_to_plan, planned
 from planner.questions.inputs.limits import MEMORY
+from planner.questions.plan import Plan, Planned
 from planner.report import (
     heading,
     infeasible_report,
@@ -137,13 +137,11 @@ def plan(
         check_new(out)
     check_writable(json=json_to, report=report_to, trace=trace_to, save=source.save)
     asked = (source.assigning("layout.ran=true") if ran else source).read()
-    phases = phases_to_plan(asked.job())
-    if out is not None:
-        _require_written(phases)
+    question = Plan(asked.job(), top, robust == "on", written=out is not None)
     there = on_cluster(scheduler, fall_back=fall_back, note=_note)
     with search_progress() as told, there:
-        found = planned(phases, top=top, stop=stop, robust=robust == "on", told=told)
-    result = found.result
+        found = question.answer(stop, told)
+    result, phases = found.result, found.phases
     json_text = result.model_dump_json(by_alias=True, indent=2)
     files, refused = _files(found) if out is not None else ((), None)
     command = _next(context, phases[0].job, found, out if files else None, refused)
@@ -229,14 +227,6 @@ def _report_of(job: Job, result: Result) -> RenderableType:
     best = result.plans[0] if result.plans else None
     title = heading(job.workload_of(best))
     return (result_report if best else infeasible_report)(result, title)
-
-
-def _require_written(phases: Sequence[Phase]) -> None:
-    """Refuse a job whose launch files cannot be written."""
-    from planner.launch import require_written  # noqa: PLC0415  # with --out alone
-
-    for phase in phases:
-        require_written(phase.job.workloads, phase.job.file)
 
 
 def _files(

@@ -30,7 +30,7 @@ from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.stopping import this_run
 from planner.cli.verdicts import Failing, fail_over, failing_risk
 from planner.errors import BadInputError
-from planner.questions.flow.predict import Priced, cautions, priced
+from planner.questions.predict import Predict, Priced, cautions
 from planner.report import heading, phases_report, prediction_report, quiet_report
 from planner.report.answers.why import why_report
 from planner.report.screen import PhaseAnswer, screen
@@ -108,8 +108,8 @@ def predict(
         _check_why(why_name, shown)
     check_writable(json=json_to, report=report_to, trace=trace_to, save=source.save)
     asked = source.read(layout)
-    with this_run().searching(time_limit):
-        found = priced(asked.job())
+    stop = this_run().limited(time_limit)
+    found = Predict(asked.job()).answer(stop)
     command = _next(context, found)
     if why_name is None:
         deliver(

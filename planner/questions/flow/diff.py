@@ -10,7 +10,8 @@ from planner.job.calibration_file import CalibrationFile
 from planner.job.loading import Job
 from planner.launch import read_plan
 from planner.planning.difference import Compared
-from planner.questions.flow.plan import Told, phases_to_plan, planned
+from planner.questions.inputs.progress import OnProgress
+from planner.questions.plan import phases_to_plan, planned
 from planner.report.heading import Heading, heading
 from planner.search.stop import Stop
 from planner.specs.answer.difference import Side
@@ -62,7 +63,7 @@ def read_side(
     return _compared(str(path), "plan", best, plan.spec, heading(found.pricing))
 
 
-def planned_side(job: Job, stop: Stop, told: Told) -> Compared:
+def planned_side(job: Job, stop: Stop, told: OnProgress) -> Compared:
     """Plan a job.
 
     Args:

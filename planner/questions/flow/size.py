@@ -9,7 +9,8 @@ from planner.errors import BadInputError, InfeasibleError, TimeLimitError
 from planner.job.loading import Job
 from planner.job.scaling_law import FLOPS_PER_TOKEN, FORWARD, Size, fitted_range
 from planner.models import preset
-from planner.questions.flow.plan import Planned, Told, phases_to_plan, planned
+from planner.questions.inputs.progress import OnProgress
+from planner.questions.plan import Planned, phases_to_plan, planned
 from planner.search.stop import Stop
 from planner.sizing.ask import FIRST, Ask
 from planner.sizing.rate import DAY, Rate
@@ -63,7 +64,7 @@ class Sized:
     flow: Planned
 
 
-def sized(ask: Ask, *, stop: Stop, told: Told) -> Sized:
+def sized(ask: Ask, *, stop: Stop, told: OnProgress) -> Sized:
     """Find the model that a limit of time or money trains best.
 
     A cluster is as fast as the best plan of the catalogue's dense model nearest to the
@@ -103,7 +104,7 @@ class _Search:
 
     ask: Ask
     stop: Stop
-    told: Told
+    told: OnProgress
     names: list[str] = field(default_factory=list)
     found: dict[str, Tried] = field(default_factory=dict)
     rounds: list[Round] = field(default_factory=list)

@@ -17,8 +17,8 @@ from planner.comparison.store import Store, key_of
 from planner.errors import BadInputError, PlannerError
 from planner.hardware.reading.yaml_text import parse_yaml
 from planner.job.loading import Job
-from planner.questions.flow.plan import phases_to_plan, planned
 from planner.questions.inputs.limits import memory_bytes
+from planner.questions.plan import phases_to_plan, planned
 from planner.search.stop import OUT_OF_TIME, Stop, under
 from planner.specs.answer.result import Result
 from planner.specs.answer.sweep import Cell, Over, SweepAnswer

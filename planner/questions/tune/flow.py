@@ -16,10 +16,11 @@ from planner.launch import check_folder, read_plan, require_written, write_folde
 from planner.launch.emit import PLAN
 from planner.questions.flow.calibrate import fitted
 from planner.questions.flow.diff import refuse_planless
-from planner.questions.flow.plan import Told, phases_to_plan, planned
 from planner.questions.inputs.overlay import catalog_with
+from planner.questions.inputs.progress import OnProgress
 from planner.questions.nearest import with_nearest
 from planner.questions.outputs.files import write_whole
+from planner.questions.plan import phases_to_plan, planned
 from planner.report.heading import heading
 from planner.search.stop import Stop
 from planner.specs.answer.result import RankedPlan, Result
@@ -46,7 +47,7 @@ def begun(
     budget: int,
     hardware: Path | None,
     stop: Stop,
-    told: Told,
+    told: OnProgress,
 ) -> Tuning:
     """Plan a job, and write the plans that are worth a run as short runs.
 
@@ -95,7 +96,7 @@ def begun(
     )
 
 
-def _searched(job: Job, top: int, stop: Stop, told: Told) -> Result:
+def _searched(job: Job, top: int, stop: Stop, told: OnProgress) -> Result:
     phases = phases_to_plan(job)
     if len(phases) > 1:
         raise BadInputError(
@@ -140,7 +141,7 @@ class _Again:
 
 
 def continued(
-    folder: Path, *, top: int | None, budget: int | None, stop: Stop, told: Told
+    folder: Path, *, top: int | None, budget: int | None, stop: Stop, told: OnProgress
 ) -> Tuning:
     """Read the logs of a folder, calibrate, plan again and choose the next run.
 
@@ -241,7 +242,7 @@ def _priced(
 
 
 def _again(
-    job: Job, manifest: Manifest, runs: Sequence[Priced], stop: Stop, told: Told
+    job: Job, manifest: Manifest, runs: Sequence[Priced], stop: Stop, told: OnProgress
 ) -> _Again:
     """Plan under the calibration; plans worth a run that are none yet become runs."""
     result = _searched(job, manifest.top, stop, told)

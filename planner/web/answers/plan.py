@@ -2,21 +2,17 @@
 
 import time
 from collections.abc import Callable
-from inspect import signature
 from typing import Any
 
 from planner.document.blocks import Document
 from planner.errors import BadInputError, UnsupportedPlanError
 from planner.launch.brief import LaunchFile
 from planner.planning.optimize import Progress
-from planner.questions.flow.plan import Planned, phases_to_plan, planned
-from planner.questions.inputs.limits import memory_bytes
-from planner.questions.plan import plan
+from planner.questions.plan import Plan, Planned
 from planner.report.charts.search import SearchState
 from planner.report.heading import heading
 from planner.report.pages.parts import tiles
 from planner.report.screen.verdict import planless, verdict
-from planner.search.stop import Stop
 from planner.specs.answer.result import Result
 from planner.specs.layouts.layout_text import short_layout
 from planner.web.answers.line import Line, is_robust, line_of
@@ -27,8 +23,6 @@ PERIOD = 0.2
 """Time between two messages about a search. [s]"""
 SHOWN = 200
 """States of a search that a message holds. [1]"""
-TOP: int = signature(plan).parameters["top"].default
-"""Plans of an answer. [1]"""
 
 
 def plan_answer(question: Question, tell: Tell) -> Answered:
@@ -73,11 +67,8 @@ def _answered(line: Line, found: Planned, page: Document, **more: Any) -> Answer
 
 
 def _searched(line: Line, question: Question, tell: Tell) -> Planned:
-    stop = Stop(time.monotonic() + question.seconds, memory_bytes(question.memory))
-    phases = phases_to_plan(line.job())
-    return planned(
-        phases, top=TOP, stop=stop, robust=is_robust(question), told=_telling(tell)
-    )
+    asked = Plan(line.job(), robust=is_robust(question))
+    return asked.within(question.seconds, question.memory, _telling(tell))
 
 
 def _telling(tell: Tell) -> Callable[[Progress], None]:

@@ -7,8 +7,8 @@ from planner.hardware.reading.files import SHIPPED
 from planner.job.one_line import job_of
 from planner.models import preset_hub_ids, preset_names
 from planner.questions import explain as _explain
-from planner.questions.flow.plan import phases_to_plan, planned
 from planner.questions.inputs.given import looked_up
+from planner.questions.plan import Plan
 from planner.report import pages as _pages
 from planner.search.stop import Stop
 from planner.web.workers import work as _work
@@ -22,8 +22,8 @@ def warm() -> None:
     preset_names()
     preset_hub_ids()
     job = job_of("llama-3.2-1b", "8xh100", SHIPPED).fields
-    phases = phases_to_plan(looked_up(job, None, SHIPPED, None))
-    planned(phases, top=1, stop=Stop(), robust=False, told=lambda _: None).page(0.0)
+    read = looked_up(job, None, SHIPPED, None)
+    Plan(read, top=1, robust=False).answer(Stop()).page(0.0)
 
 
 warm()

@@ -33,7 +33,7 @@ def searched(monkeypatch: pytest.MonkeyPatch, result: Result) -> dict[str, Any]:
         asked.update(options, workloads=workloads)
         return asked.get("answer", result)
 
-    monkeypatch.setattr("planner.questions.flow.plan.optimize_for", optimize)
+    monkeypatch.setattr("planner.questions.plan.optimize_for", optimize)
     return asked
 
 
@@ -46,7 +46,7 @@ def priced(monkeypatch: pytest.MonkeyPatch, result: Result) -> list[Any]:
         asked.extend(arguments)
         return result.plans[1]
 
-    monkeypatch.setattr("planner.questions.flow.predict.predict_within", price)
+    monkeypatch.setattr("planner.questions.predict.predict_within", price)
     return asked
 
 
@@ -148,7 +148,7 @@ def test_an_error_has_its_exit_code(
     def optimize(*_: object, **__: object) -> Result:
         raise error
 
-    monkeypatch.setattr("planner.questions.flow.plan.optimize_for", optimize)
+    monkeypatch.setattr("planner.questions.plan.optimize_for", optimize)
     done = run("plan", JOB)
     assert done.exit_code == code
     assert said in done.stderr
@@ -157,7 +157,7 @@ def test_an_error_has_its_exit_code(
 
 def test_a_traceback_is_there_for_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANNER_DEBUG", "1")
-    monkeypatch.setattr("planner.questions.flow.plan.optimize_for", None)
+    monkeypatch.setattr("planner.questions.plan.optimize_for", None)
     assert "Traceback" in run("plan", JOB).stderr
 
 

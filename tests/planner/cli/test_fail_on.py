@@ -57,9 +57,7 @@ def test_a_plan_has_the_same_gate(
     its = result.plans[0].estimate.model_copy(update={"memory": risky})
     first = result.plans[0].model_copy(update={"estimate": its})
     answer = result.model_copy(update={"plans": (first, result.plans[1])})
-    monkeypatch.setattr(
-        "planner.questions.flow.plan.optimize_for", lambda *_, **__: answer
-    )
+    monkeypatch.setattr("planner.questions.plan.optimize_for", lambda *_, **__: answer)
     out = tmp_path / "run"
     asked = ("llama-3.1-405b-16k-h100", "--fail-on", limit, "--out", str(out))
     assert exit_code("plan", *asked) == code

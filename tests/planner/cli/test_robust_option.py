@@ -26,7 +26,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, result: Result) -> dict[str, Any]:
         options.update(given)
         return result
 
-    monkeypatch.setattr("planner.questions.flow.plan.optimize_for", optimize)
+    monkeypatch.setattr("planner.questions.plan.optimize_for", optimize)
     return options
 
 

@@ -185,7 +185,7 @@ def test_what_cannot_be_written_is_refused_before_the_search(
 ) -> None:
     file = tmp_path / "file"
     file.write_text("here first")
-    monkeypatch.setattr("planner.questions.flow.plan.optimize_for", pytest.fail)
+    monkeypatch.setattr("planner.questions.plan.optimize_for", pytest.fail)
     given = [word.format(file=file, folder=tmp_path) for word in words]
     done = CliRunner().invoke(app, ["plan", SMALL, *given])
     assert done.exit_code == 2

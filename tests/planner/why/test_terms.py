@@ -21,7 +21,7 @@ from planner.hardware.reading.files import SHIPPED
 from planner.job.loading import load
 from planner.models.architecture import Architecture
 from planner.prediction.predict import predict
-from planner.questions.flow.predict import priced
+from planner.questions.predict import Predict
 from planner.specs.answer.estimate import Estimate
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import SearchSpec
@@ -124,7 +124,7 @@ def test_leaves_of_shipped_jobs_add_up(name: str, layout: dict[str, object]) -> 
     job = load(
         JOBS / f"{name}.yaml", [f"layout.{k}={v}" for k, v in layout.items()], SHIPPED
     )
-    for phase, plan in priced(job).pairs:
+    for phase, plan in Predict(job).within(60.0).pairs:
         workload = phase.job.workload_of(plan)
         check_all(price(workload, plan.layout), plan.estimate)
 
@@ -154,7 +154,7 @@ def test_terms_of_any_layout_add_up(
 
 def test_compute_of_405b_goes_down_to_the_rate_of_one_gemm() -> None:
     job = load(JOBS / "llama-3.1-405b-16k-h100.yaml", None, SHIPPED)
-    ((phase, plan),) = priced(job).pairs
+    ((phase, plan),) = Predict(job).within(60.0).pairs
     compute = terms_of(price(phase.job.workload_of(plan), plan.layout), "compute")
     assert compute.value == pytest.approx(4.873, abs=5e-4)
     (rank,) = compute.parts
@@ -174,7 +174,7 @@ def test_compute_of_405b_goes_down_to_the_rate_of_one_gemm() -> None:
 
 def test_constants_set_by_the_job_say_so() -> None:
     job = load(JOBS / "llama-3.1-405b-16k-h100.yaml", ["stack.clock=0.5"], SHIPPED)
-    ((phase, plan),) = priced(job).pairs
+    ((phase, plan),) = Predict(job).within(60.0).pairs
     compute = terms_of(price(phase.job.workload_of(plan), plan.layout), "compute")
     (said,) = compute.stack.values()
     assert "clock 0.5 (0.825781)" in said
@@ -184,7 +184,7 @@ def test_constants_set_by_the_job_say_so() -> None:
 
 def test_activations_are_those_in_flight_of_each_stage() -> None:
     job = load(JOBS / "llama-3.1-405b-16k-h100.yaml", None, SHIPPED)
-    ((phase, plan),) = priced(job).pairs
+    ((phase, plan),) = Predict(job).within(60.0).pairs
     term = terms_of(price(phase.job.workload_of(plan), plan.layout), "activations")
     assert len(term.parts) == 8
     assert {part.numbers["in_flight"] for part in term.parts} <= set(range(1, 129))
@@ -193,7 +193,7 @@ def test_activations_are_those_in_flight_of_each_stage() -> None:
 @each("name", ("step_tme", "comput", ""))
 def test_an_unknown_number_is_refused_with_the_nearest(name: str) -> None:
     job = load(JOBS / "llama-3.1-405b-16k-h100.yaml", None, SHIPPED)
-    ((phase, plan),) = priced(job).pairs
+    ((phase, plan),) = Predict(job).within(60.0).pairs
     with pytest.raises(BadInputError, match="no number") as refused:
         terms_of(price(phase.job.workload_of(plan), plan.layout), name)
     assert refused.value.field == "--why"

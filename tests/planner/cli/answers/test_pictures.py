@@ -27,7 +27,7 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("the search has started")
 
-    monkeypatch.setattr("planner.questions.flow.plan.optimize_for", never)
+    monkeypatch.setattr("planner.questions.plan.optimize_for", never)
     monkeypatch.setattr("planner.explanation.explain", never)
 
 
