@@ -104,8 +104,8 @@ class Meshes:
     @property
     def ulysses(self) -> Ints:
         """Neighbouring context ranks that deal heads out. [1], shape (meshes,)."""
-        whole = self.cp_kind == ULYSSES
-        return np.where(whole, self.cp, INNER_DEGREES[self.cp_kind])
+        is_ulysses = self.cp_kind == ULYSSES
+        return np.where(is_ulysses, self.cp, INNER_DEGREES[self.cp_kind])
 
     @property
     def gpus(self) -> Ints:
@@ -227,11 +227,11 @@ def groups(
 
     keys = np.stack([column for level in levels for column in level], axis=1)
     table = _columns(topology, _ranks(topology, meshes), keys, view)
-    whole = table[:, :3].astype(np.int64)
+    counts = table[:, :3].astype(np.int64)
     return Groups(
-        whole[:, 0],
-        whole[:, 1],
-        whole[:, 2],
+        counts[:, 0],
+        counts[:, 1],
+        counts[:, 2],
         table[:, 3] > 0,
         table[:, 4],
         table[:, 5],

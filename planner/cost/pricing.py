@@ -181,20 +181,20 @@ class Pricing(Workload):
 
         Value by limit, for what the user or the full space leaves open. [text]
         """
-        found = self.search.settings_of(self.training)
+        settings = self.search.settings_of(self.training)
         for axis, name in FORMAT_AXES.items():
             full = self.search.space == "full" and len(self.sendable(name)) > 1
             if full or self.search.choices(axis):
-                found[axis] = getattr(self.sends, name)
-        return found
+                settings[axis] = getattr(self.sends, name)
+        return settings
 
     @cached_property
     def profile(self) -> Profile:
         """The software stack in force."""
-        its = self.framework.profile
+        profile = self.framework.profile
         if not self.without:
-            return its
-        return its.model_copy(update=dict.fromkeys(self.without, False))
+            return profile
+        return profile.model_copy(update=dict.fromkeys(self.without, False))
 
     def takes(self, name: str, meshes: Meshes) -> Mask:
         """Meshes on which a switch of the stack is on.

@@ -63,8 +63,8 @@ def largest(most: int) -> Floats:
         G. Blom, Statistical estimates and transformed beta-variables, 1958.
     """
     deviate = NormalDist().inv_cdf
-    each = [deviate((n - 0.375) / (n + 0.25)) for n in range(1, most + 1)]
-    return np.array([0.0, *each])
+    deviations = [deviate((n - 0.375) / (n + 0.25)) for n in range(1, most + 1)]
+    return np.array([0.0, *deviations])
 
 
 def parts_reached(ffn: Moe, parts: Ints) -> Floats:
@@ -82,12 +82,12 @@ def parts_reached(ffn: Moe, parts: Ints) -> Floats:
     References:
         DeepSeek-V2, arXiv:2405.04434, section 2.2.2: device-limited routing.
     """
-    held, k = ffn.experts / parts, ffn.top_k
-    missed = _missed(ffn.experts, held, k)
+    experts, k = ffn.experts / parts, ffn.top_k
+    missed = _missed(ffn.experts, experts, k)
     if ffn.groups > 1:
         groups, chosen = ffn.groups, ffn.top_groups
         pool = chosen * ffn.experts // groups
-        within = 1.0 - chosen / groups * (1.0 - _missed(pool, held, k))
+        within = 1.0 - chosen / groups * (1.0 - _missed(pool, experts, k))
         missed = np.where(parts % groups == 0, within, missed)
         several = (groups % parts == 0) & (parts < groups)
         missed = np.where(several, _missed_groups(ffn, parts), missed)
@@ -95,14 +95,14 @@ def parts_reached(ffn: Moe, parts: Ints) -> Floats:
     return reached
 
 
-def _missed(experts: float, held: Floats, drawn: int) -> Floats:
+def _missed(experts: float, local: Floats, drawn: int) -> Floats:
     """Chance that distinct experts of a pool all lie outside those held. [1].
 
     ``prod_{i < k} (1 - held / (E - i))``.
     """
-    missed = np.ones(len(held))
+    missed = np.ones(len(local))
     for already in range(drawn):
-        missed = missed * np.maximum(1.0 - held / (experts - already), 0.0)
+        missed = missed * np.maximum(1.0 - local / (experts - already), 0.0)
     return missed
 
 
@@ -112,11 +112,11 @@ def _missed_groups(ffn: Moe, parts: Ints) -> Floats:
     ``sum_j C(g, j) C(G - g, M - j) / C(G, M) prod_{i < k} (1 - j (E / G) / (S - i))``.
     """
     groups, chosen = ffn.groups, ffn.top_groups
-    pool, each = chosen * ffn.experts // groups, ffn.experts // groups
+    pool, group_size = chosen * ffn.experts // groups, ffn.experts // groups
     missed = np.zeros(len(parts))
     for mine in range(chosen + 1):
         ways = [comb(g, mine) * comb(groups - g, chosen - mine) for g in range(groups)]
         share = np.array(ways)[groups // parts % groups] / comb(groups, chosen)
-        held = np.full(len(parts), float(mine * each))
-        missed = missed + share * _missed(pool, held, ffn.top_k)
+        local = np.full(len(parts), float(mine * group_size))
+        missed = missed + share * _missed(pool, local, ffn.top_k)
     return missed

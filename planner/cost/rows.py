@@ -49,9 +49,9 @@ def rows_of(pricing: Pricing, meshes: Meshes) -> Rows:
     if draws is None:
         return Rows(training.seq_len, training.span)
     keys = np.stack(_waiting(pricing, meshes), axis=1)
-    each, at = np.unique(keys, axis=0, return_inverse=True)
-    found = np.array([slowest(draws, *map(int, key)) for key in each])
-    tokens, squares = found.reshape(-1, 2)[at.reshape(-1)].T
+    keys_seen, at = np.unique(keys, axis=0, return_inverse=True)
+    moments = np.array([slowest(draws, *map(int, key)) for key in keys_seen])
+    tokens, squares = moments.reshape(-1, 2)[at.reshape(-1)].T
     return Rows(tokens, squares / tokens)
 
 
@@ -96,8 +96,8 @@ def slowest(
     bound = _moments(draws.greatest(together * groups))
     if batches == 1:
         return bound
-    found = (_summed if batches <= SUMMED else _normal)(row, groups, batches)
-    return min(found[0], bound[0]), min(found[1], bound[1])
+    moments = (_summed if batches <= SUMMED else _normal)(row, groups, batches)
+    return min(moments[0], bound[0]), min(moments[1], bound[1])
 
 
 def _moments(row: Draws) -> tuple[float, float]:
@@ -126,10 +126,10 @@ def _on_grid(row: Draws, cell: float) -> tuple[Grid, Grid]:
     at = np.array(row.lengths) / cell
     low = np.minimum(at.astype(np.int64), CELLS - 1)
     high = (at - low) * np.array(row.shares)
-    found = np.zeros(CELLS + 1)
-    np.add.at(found, low, np.array(row.shares) - high)
-    np.add.at(found, low + 1, high)
-    return found, found * (cell * np.arange(CELLS + 1)) ** 2
+    shares = np.zeros(CELLS + 1)
+    np.add.at(shares, low, np.array(row.shares) - high)
+    np.add.at(shares, low + 1, high)
+    return shares, shares * (cell * np.arange(CELLS + 1)) ** 2
 
 
 def _normal(row: Draws, groups: int, batches: int) -> tuple[float, float]:

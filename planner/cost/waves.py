@@ -30,12 +30,12 @@ def idle_outputs(rows: Floats, outputs: Floats, units: int) -> Floats:
     References:
         NVIDIA, Matrix Multiplication Background: wave quantization.
     """
-    whole = [
+    choices = [
         np.ceil(np.ceil(rows / high) * np.ceil(outputs / wide) / units)
         * (units * high * wide / rate)
         for high, wide, rate in BLOCKS
     ]
-    idle: Floats = np.minimum.reduce(whole) - rows * outputs
+    idle: Floats = np.minimum.reduce(choices) - rows * outputs
     return idle
 
 

@@ -142,7 +142,7 @@ def times_around(table: CostTable, costs: StageCosts, counts: Counts) -> Around:
     """Times of a step beside the forwards and backwards of its ranks. [ns]."""
     graph = graph_of(costs)
     x = durations(costs, stage_vectors(costs, counts))
-    whole = makespan(graph, x, costs.p2p)
+    step = makespan(graph, x, costs.p2p)
     without_p2p = makespan(graph, x, 0)
     alone = makespan(graph, _without_data_parallel(costs, x), 0)
     slots = Slots(costs.pp, costs.vpp)
@@ -150,11 +150,11 @@ def times_around(table: CostTable, costs: StageCosts, counts: Counts) -> Around:
     part = table.each[costs.pool(last)]
     update = _update_ns(part, counts, list(stages_of(costs, last)))
     return Around(
-        step=whole,
+        step=step,
         update=update,
         contention=x[slots.opt(last)] - update - costs.overhead,
         overhead=costs.overhead,
-        transfers=whole - without_p2p,
+        transfers=step - without_p2p,
         collectives=without_p2p - alone,
         updating=last,
     )
@@ -250,10 +250,10 @@ def _rank_causes(
     """Time of all micro-batches of one rank, by cause. [ns]."""
     work = RankWork(defaultdict(float), defaultdict(float))
     stages = list(stages_of(costs, rank))
-    held = counts[stages].sum(axis=0)
+    rank_layers = counts[stages].sum(axis=0)
     for (kind, entry), passes in layers.items():
-        for parts in passes if held[kind, entry] else ():
-            _add(work, parts, int(held[kind, entry]) * costs.passes)
+        for parts in passes if rank_layers[kind, entry] else ():
+            _add(work, parts, int(rank_layers[kind, entry]) * costs.passes)
     for stage, passes in ends:
         for parts in passes if stage in stages else ():
             _add(work, parts, costs.passes)
@@ -262,6 +262,6 @@ def _rank_causes(
 
 def _add(work: RankWork, parts: Parts, times: int) -> None:
     pairs = ((work.by_cause, parts.by_cause), (work.waits, parts.waits))
-    for causes, found in pairs:
-        for cause, seconds in found.items():
+    for causes, units in pairs:
+        for cause, seconds in units.items():
             causes[cause] += times * float(seconds[0]) * 1e9

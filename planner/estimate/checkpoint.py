@@ -88,8 +88,10 @@ def _unit(pricing: Pricing, owned: Owned, alone: Meshes) -> Saved:
     here = replace(pricing, offload=Offload())
     states, unsaved = state_bytes(here, owned, alone), unsaved_bytes(here, alone)
     parameters = np.asarray(owned.dense + owned.expert)
-    beside = held_bytes(here, owned, alone) + reference_bytes(here, owned, alone)
-    weights = states.weights - beside
+    unsaved_weights = held_bytes(here, owned, alone) + reference_bytes(
+        here, owned, alone
+    )
+    weights = states.weights - unsaved_weights
     weights = weights - parameters * unsaved.weights
     optimizer = states.optimizer - parameters * unsaved.optimizer
     return Saved(*(float(np.asarray(x)[0]) for x in (parameters, weights, optimizer)))

@@ -115,9 +115,9 @@ def _frozen_flops(workload: Workload, attention: AttentionConvention) -> float:
     total = 0.0
     for kind, count in model.runs:
         weights = 0.0 if adapted else 2.0 * kind.matmul_parameters
-        whole = model.layer_flops(kind, workload.training.counted_span, attention)
+        layer_flops = model.layer_flops(kind, workload.training.counted_span, attention)
         frozen = 2.0 * kind.matmul_parameters if adapted else 0.0
-        passed = 2.0 * whole - frozen
+        passed = 2.0 * layer_flops - frozen
         left = {"trained": 0.0, "passed": weights, "below": passed}
         total += count * left[kind.role]
     return total
@@ -218,9 +218,9 @@ def _largest(intervals: Iterable[Interval]) -> Interval:
     """Interval of the largest of several values, end by end."""
     every = list(intervals)
     return Interval(
-        value=max(each.value for each in every),
-        low=max(each.low for each in every),
-        high=max(each.high for each in every),
+        value=max(interval.value for interval in every),
+        low=max(interval.low for interval in every),
+        high=max(interval.high for interval in every),
     )
 
 

@@ -60,8 +60,8 @@ def stage_memories(
     """
     if costs.hosts:
         pairs = zip(table.each, costs.hosts, strict=True)
-        each = [stage_memories(part, host, counts) for part, host in pairs]
-        return tuple(each[costs.pool(rank)][rank] for rank in range(costs.pp))
+        by_pool = [stage_memories(part, host, counts) for part, host in pairs]
+        return tuple(by_pool[costs.pool(rank)][rank] for rank in range(costs.pp))
     states = _states_by_rank(table, costs, counts)
     (passes,) = passing_rows(costs)
     busy: dict[int, list[Named]] = defaultdict(list)
@@ -69,14 +69,14 @@ def stage_memories(
         busy[rank].append(named)
     pricing, meshes = table.pricing, table.meshes
     idle = _idle(table, costs, counts, states)
-    beside = Beside(
+    around = Beside(
         pricing,
         float(buffer_bytes(pricing, meshes)[0]),
         float(communication_bytes(pricing, meshes)[0]),
         cached_of(table, costs, counts),
     )
     return tuple(
-        _rank_memory(beside, rank, states, busy[rank], idle[rank])
+        _rank_memory(around, rank, states, busy[rank], idle[rank])
         for rank in range(costs.pp)
     )
 
@@ -119,8 +119,8 @@ def _states_by_rank(
     layers = counts.sum(axis=2)
     totals: dict[str, Floats] = {}
     for name in ("weights", "gradients", "optimizer"):
-        each = np.array([getattr(states, name)[0] for states in per_kind])
-        by_stage = layers @ each
+        by_kind = np.array([getattr(states, name)[0] for states in per_kind])
+        by_stage = layers @ by_kind
         by_stage[0] += getattr(ends[0], name)[0]
         by_stage[-1] += getattr(ends[1], name)[0]
         if name == "weights":
@@ -132,20 +132,22 @@ def _states_by_rank(
 
 
 def _rank_memory(
-    beside: Beside,
+    around: Beside,
     rank: int,
     states: dict[str, Floats],
     busy: Sequence[Named],
     idle: Sequence[Named],
 ) -> StageMemory:
     """Memory of one rank at every moment, and at the fullest that binds. [GiB]."""
-    held = {name: float(values[rank]) for name, values in states.items()}
-    passes = [(name, held | parts) for name, parts in busy]
+    state_parts = {name: float(values[rank]) for name, values in states.items()}
+    passes = [(name, state_parts | parts) for name, parts in busy]
     moments = [
-        _with_device(beside, name, parts)
+        _with_device(around, name, parts)
         for name, parts in _fullest([*passes, *idle], ORDER)
     ]
-    binding = (one for one in moments if beside.pricing.search.binds(one.moment))
+    binding = (
+        memory for memory in moments if around.pricing.search.binds(memory.moment)
+    )
     top = max(binding, key=lambda moment: moment.allocated)
     return StageMemory(stage=rank, moments=tuple(moments), **top.model_dump())
 
@@ -191,8 +193,8 @@ def _applies(moment: Moment) -> bool:
     """Tell if a moment applies: steady and backward only where they hold memory."""
     cells = [cell for row in moment.layers for cell in row]
     units = [*cells, moment.embedding, moment.head]
-    whole = moment.name not in (STEADY, BACKWARD)
-    return whole or any(np.any(unit.held) or np.any(unit.beside) for unit in units)
+    is_idle = moment.name not in (STEADY, BACKWARD)
+    return is_idle or any(np.any(unit.held) or np.any(unit.beside) for unit in units)
 
 
 def _idle_parts(
@@ -242,15 +244,15 @@ def _fullest(moments: Iterable[Named], order: Sequence[str]) -> list[Named]:
     return sorted(best.items(), key=lambda named: order.index(named[0]))
 
 
-def _with_device(beside: Beside, name: str, parts: dict[str, float]) -> MomentMemory:
+def _with_device(around: Beside, name: str, parts: dict[str, float]) -> MomentMemory:
     """Add buffers, and what the driver sees beside the allocator. [GiB]."""
-    pricing, communication = beside.pricing, beside.communication
-    parts = parts | {"transient": parts["transient"] + beside.buffers}
+    pricing, communication = around.pricing, around.communication
+    parts = parts | {"transient": parts["transient"] + around.buffers}
     own = pricing.profile.memory_factor
     parts = {category: value * own for category, value in parts.items()}
     context = context_bytes(pricing)
     fixed, allocated = communication + context, sum(parts.values())
-    device = device_bytes(pricing, allocated, fixed, cached=beside.cached)
+    device = device_bytes(pricing, allocated, fixed, cached=around.cached)
     spread = device - allocated - fixed
     return MomentMemory(
         moment=name,

@@ -70,13 +70,13 @@ def host_bound(
     node = np.minimum(pricing.topology.cluster.node.gpus_per_node, meshes.gpus)
     both = np.zeros(len(meshes), dtype=bool) if folded is None else folded
     times = np.ones(len(meshes), dtype=np.int64) if copies is None else copies
-    held = _states(pricing, meshes, vpp * layers, node, both, times)
+    needed = _states(pricing, meshes, vpp * layers, node, both, times)
     if pricing.offload.activations:
         flying = _in_flight(meshes, vpp, at_once, both)
         waits = np.zeros(len(meshes), dtype=bool) if split is None else split
         kept = _activations(pricing, meshes, flying, layers, recompute, waits)
-        held = held + node * kept
-    return held
+        needed = needed + node * kept
+    return needed
 
 
 def _states(
@@ -94,12 +94,12 @@ def _states(
     ]
     first = _away(pricing, embedding_owned(pricing, meshes), meshes)
     last = _away(pricing, head_owned(pricing, meshes), meshes)
-    whole = sum(count * kinds[kind] for kind, count in pricing.runs) + first + last
+    total = sum(count * kinds[kind] for kind, count in pricing.runs) + first + last
     one_end = (meshes.pp > 1) & ~folded
     edges = np.where(one_end, np.maximum(first, last), first + last)
     layers = np.minimum(most, copies * pricing.model.layers)
     of_rank = layers * np.max(kinds, axis=0) + edges
-    of_stage = _on_one_stage(meshes, node) * copies * whole
+    of_stage = _on_one_stage(meshes, node) * copies * total
     return np.asarray(np.minimum(node * of_rank, of_stage))
 
 
@@ -149,8 +149,10 @@ def _activations(
     ends = (embedding_end(context), head_end(context))
     edges = sum(_blocks(end.saved) + waits * _blocks(end.pending) for end in ends)
     chunks, depth = flying
-    held = np.minimum(layers, pricing.model.layers) * np.max(kept, axis=0)
-    return np.asarray(pricing.offload.activations * (chunks * held + depth * edges))
+    kept_layers = np.minimum(layers, pricing.model.layers) * np.max(kept, axis=0)
+    return np.asarray(
+        pricing.offload.activations * (chunks * kept_layers + depth * edges)
+    )
 
 
 def _blocks(size: Floats) -> Column[Bytes]:

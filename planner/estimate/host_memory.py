@@ -71,20 +71,20 @@ def host_assumptions(table: CostTable, memory: MemoryEstimate) -> tuple[str, ...
     if needed is None:
         return ()
     node = pricing.topology.cluster.node
-    told = []
+    notes = []
     if needed.available_gib is None:
-        told.append(
+        notes.append(
             f"host memory of {node.name} is not known; a node needs "
             f"{needed.needed_gib:,.0f} GiB beside its system and processes"
         )
     if needed.nvme_needed_gib and node.nvme_drives is None:
-        told.append(f"one NVMe drive is assumed in each {node.name}")
+        notes.append(f"one NVMe drive is assumed in each {node.name}")
     if pricing.training.paged:
-        told.append(
+        notes.append(
             "paged moments lie in host memory and cross its link twice a step; the GPU "
             "holds one tensor's at a time, after the activations are gone"
         )
-    return tuple(told)
+    return tuple(notes)
 
 
 def _gib(size: float | None) -> float | None:
@@ -148,13 +148,13 @@ def _away(pricing: Pricing, owned: Owned, meshes: Meshes) -> tuple[float, float]
 def _buffers(table: CostTable, costs: StageCosts, counts: Counts) -> Floats:
     """Pinned buffers of every pipeline rank before NVMe. [B], shape (pp,)."""
     pricing, meshes, sizes = table.pricing, table.meshes, staging()
-    each = np.array(
+    by_rank = np.array(
         [
             float((o.dense / meshes.dp_shard + o.expert / meshes.expert_shard)[0])
             for o in (layer_owned(pricing, k, meshes) for k in pricing.kinds)
         ]
     )
-    shard = (counts.sum(axis=2) @ each)[stages_by_rank(costs)].sum(axis=1)
+    shard = (counts.sum(axis=2) @ by_rank)[stages_by_rank(costs)].sum(axis=1)
     total = np.zeros(costs.pp)
     if pricing.offload.optimizer:
         states = np.minimum(shard, sizes.optimizer_parameters)
@@ -171,9 +171,9 @@ def _ranks_activations(
     share = table.pricing.offload.activations
     kept = table.pricing.offload.model_copy(update={"activations": 0.0})
     here = replace(table.pricing, offload=kept)
-    whole = fill_table(here, table.meshes, table.menu)
-    inner = whole.stage_costs(
+    full = fill_table(here, table.meshes, table.menu)
+    inner = full.stage_costs(
         0, schedule=costs.schedule, vpp=costs.vpp, menu=tuple(range(len(costs.menu)))
     )
-    stages = stage_memories(whole, inner, counts)
+    stages = stage_memories(full, inner, counts)
     return share * GIB * np.array([stage.activations for stage in stages])

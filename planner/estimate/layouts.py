@@ -70,9 +70,9 @@ def _pools(
     pricing: Pricing, at: dict[str, int], hosting: Sequence[int]
 ) -> tuple[PoolStages, ...]:
     """Ranks of the pipeline that each pool of a mixed fleet hosts."""
-    each = hosting or [at["pp"]] * len(pricing.stage_pools)
+    hosts = hosting or [at["pp"]] * len(pricing.stage_pools)
     first, pools = 0, []
-    for pool, ranks in zip(pricing.stage_pools, each, strict=True):
+    for pool, ranks in zip(pricing.stage_pools, hosts, strict=True):
         stages = tuple(range(first, first + ranks))
         tp, dp = int(at["tp"] * pool.wider), int(at["dp"] * pool.more)
         pools += [PoolStages(pool=pool.name, stages=stages, tp=tp, dp=dp)]

@@ -255,32 +255,32 @@ def calibration(gpu_name: str, catalog: Catalog) -> GpuCalibration:
             f"{', '.join(calibrated(catalog))}",
         )
     file = catalog.find(_FOLDER, gpu_name)
-    given = file.content()
-    if isinstance(given, dict):
-        shaped = with_shapes(file.path, given)
-        given = _with_base(file.path, shaped, catalog)
-    its = parse(file.path, given, GpuCalibration)
-    if its.name != gpu_name:
+    content = file.content()
+    if isinstance(content, dict):
+        shaped = with_shapes(file.path, content)
+        content = _with_base(file.path, shaped, catalog)
+    rates = parse(file.path, content, GpuCalibration)
+    if rates.name != gpu_name:
         raise CatalogError(f"{file.path}: name: must be {gpu_name}, as the file")
-    return its
+    return rates
 
 
-def _with_base(path: str, given: dict[str, Any], catalog: Catalog) -> dict[str, Any]:
+def _with_base(path: str, content: dict[str, Any], catalog: Catalog) -> dict[str, Any]:
     """Sections of the file, and of its base where `transferred` explains them."""
-    if "base" not in given:
-        return given
+    if "base" not in content:
+        return content
     try:
-        original = calibration(given["base"], catalog)
+        original = calibration(content["base"], catalog)
     except UnknownNameError as error:
         raise CatalogError(f"{path}: base: {error}") from error
-    own = {key: value for key, value in given.items() if key != "scale"}
-    scale = parse(f"{path}: scale", given.get("scale", {}), _Scale)
+    own = {key: value for key, value in content.items() if key != "scale"}
+    scale = parse(f"{path}: scale", content.get("scale", {}), _Scale)
     base = _scaled(original, scale).model_dump()
     borrowed = base.keys() - own.keys() - _OWN
     reasons = own.get("transferred") or {}
     if unexplained := sorted(borrowed - reasons.keys()):
         raise CatalogError(
-            f"{path}: transferred: sections {unexplained} come from {given['base']}; "
+            f"{path}: transferred: sections {unexplained} come from {content['base']}; "
             "say of each why that is sound",
         )
     if unused := sorted(scale.model_fields_set - borrowed):

@@ -76,15 +76,15 @@ def gpu(name: str, catalog: Catalog) -> GpuSpec:
         UnknownNameError: No such GPU.
         CatalogError: The file is wrong, or contradicts the file of a link.
     """
-    its = catalog.lookup("gpus", name, GpuSpec)
+    spec = catalog.lookup("gpus", name, GpuSpec)
     whose = catalog.find("gpus", name).path
-    up = _refer(whose, "nvlink", lambda: link(its.nvlink, catalog))
-    host = _refer(whose, "host_link", lambda: link(its.host_link, catalog))
+    up = _refer(whose, "nvlink", lambda: link(spec.nvlink, catalog))
+    host = _refer(whose, "host_link", lambda: link(spec.host_link, catalog))
     _must_be(whose, "nvlink", up, "scale-up")
     _must_be(whose, "host_link", host, "host")
-    if not _same(its.nvlink_bandwidth or up.bandwidth, up.bandwidth):
-        raise _contradiction(whose, "nvlink_bandwidth", its.nvlink_bandwidth, up)
-    return its
+    if not _same(spec.nvlink_bandwidth or up.bandwidth, up.bandwidth):
+        raise _contradiction(whose, "nvlink_bandwidth", spec.nvlink_bandwidth, up)
+    return spec
 
 
 @remembered
@@ -105,8 +105,8 @@ def _of_provider(name: str, catalog: Catalog) -> str:
     """
     plain = name.lower().replace("_", "-").removeprefix("standard-")
     known = set(catalog.names("nodes"))
-    found = (f"{cloud}-{plain}" for cloud in PROVIDERS)
-    return name if name in known else next((n for n in found if n in known), name)
+    names = (f"{cloud}-{plain}" for cloud in PROVIDERS)
+    return name if name in known else next((n for n in names if n in known), name)
 
 
 @remembered
@@ -118,27 +118,27 @@ def node(name: str, catalog: Catalog) -> NodeSpec:
         CatalogError: The file is wrong, or contradicts the file of its GPU or links.
     """
     name = _of_provider(name, catalog)
-    its = catalog.lookup("nodes", name, NodeSpec)
+    node_spec = catalog.lookup("nodes", name, NodeSpec)
     whose = catalog.find("nodes", name).path
-    its_gpu = _refer(whose, "gpu", lambda: gpu(its.gpu, catalog))
-    up = _refer(whose, "scale_up", lambda: link(its.scale_up, catalog))
-    nic = _refer(whose, "nic", lambda: link(its.nic, catalog))
+    its_gpu = _refer(whose, "gpu", lambda: gpu(node_spec.gpu, catalog))
+    up = _refer(whose, "scale_up", lambda: link(node_spec.scale_up, catalog))
+    nic = _refer(whose, "nic", lambda: link(node_spec.nic, catalog))
     _must_be(whose, "scale_up", up, "scale-up")
     _must_be(whose, "nic", nic, "scale-out")
-    _check_domain(whose, its, up)
+    _check_domain(whose, node_spec, up)
     rate = link(its_gpu.nvlink, catalog).bandwidth
     if up.topology != "bus" and not _same(up.bandwidth, rate):
         raise _contradiction(whose, "scale_up", rate, up)
-    return its
+    return node_spec
 
 
-def _check_domain(whose: str, its: NodeSpec, up: LinkSpec) -> None:
+def _check_domain(whose: str, node_spec: NodeSpec, up: LinkSpec) -> None:
     """A mesh reaches its peers only, and a bus ends at its node."""
-    size, most = its.scale_up_domain, its.scale_up_domain
+    size, most = node_spec.scale_up_domain, node_spec.scale_up_domain
     if up.topology == "mesh":
         most = (up.links or 0) + 1
     if up.topology == "bus":
-        most = its.gpus_per_node
+        most = node_spec.gpus_per_node
     if size > most:
         raise CatalogError(
             f"{whose}: scale_up_domain: {up.topology} {up.name} "
@@ -154,11 +154,11 @@ def _refer(whose: str, field: str, look_up: Callable[[], T]) -> T:
         raise CatalogError(f"{whose}: {field}: {error}") from error
 
 
-def _must_be(whose: str, field: str, its: LinkSpec, wanted: str) -> None:
+def _must_be(whose: str, field: str, spec: LinkSpec, wanted: str) -> None:
     """Refuse a link of another kind than a field is for."""
-    if its.kind != wanted:
+    if spec.kind != wanted:
         raise CatalogError(
-            f"{whose}: {field}: {its.name} is a {its.kind} link; "
+            f"{whose}: {field}: {spec.name} is a {spec.kind} link; "
             f"a {wanted} link is needed",
         )
 
@@ -169,20 +169,20 @@ def _same(a: float, b: float) -> bool:
 
 
 def _contradiction(
-    whose: str, field: str, rate: float | None, its: LinkSpec
+    whose: str, field: str, rate: float | None, spec: LinkSpec
 ) -> CatalogError:
     """Error of two files that give one rate two values."""
     return CatalogError(
         f"{whose}: {field}: {(rate or 0) / GB:g} GB/s contradicts "
-        f"{its.name}, which carries {its.bandwidth / GB:g} GB/s",
+        f"{spec.name}, which carries {spec.bandwidth / GB:g} GB/s",
     )
 
 
-def larger_machines(its: Cluster) -> tuple[NodeSpec, ...]:
+def larger_machines(resolved: Cluster) -> tuple[NodeSpec, ...]:
     """Usual nodes of a cluster's GPU that alone have more GPUs than the cluster."""
-    usual = [node(name, its.catalog) for name in its.gpu.usual_nodes]
-    larger = (one for one in usual if one.gpus_per_node > its.gpus)
-    return tuple(sorted(larger, key=lambda one: one.gpus_per_node))
+    usual = [node(name, resolved.catalog) for name in resolved.gpu.usual_nodes]
+    larger = (machine for machine in usual if machine.gpus_per_node > resolved.gpus)
+    return tuple(sorted(larger, key=lambda machine: machine.gpus_per_node))
 
 
 @remembered
@@ -232,41 +232,42 @@ def resolve_cluster(spec: ClusterSpec, catalog: Catalog) -> Cluster:
     )
 
 
-def _as_used(its: NodeSpec, spec: ClusterSpec, catalog: Catalog) -> NodeSpec:
+def _as_used(node_spec: NodeSpec, spec: ClusterSpec, catalog: Catalog) -> NodeSpec:
     """The node with the GPUs and NICs that a cluster has of it."""
-    whole = its.gpus_per_node
-    size = spec.gpus_per_node or whole
-    if size > whole:
+    of_node = node_spec.gpus_per_node
+    size = spec.gpus_per_node or of_node
+    if size > of_node:
         raise ValueError(
-            f"{spec.name}: gpus_per_node: a {its.name} has {whole} GPUs; given {size}",
+            f"{spec.name}: gpus_per_node: a {node_spec.name} has {of_node} GPUs; "
+            f"given {size}",
         )
-    nic = link(spec.nic or its.nic, catalog)
+    nic = link(spec.nic or node_spec.nic, catalog)
     if nic.kind != "scale-out":
         raise ValueError(
             f"{spec.name}: nic: {nic.name} is a {nic.kind} link; a scale-out link is "
             "needed",
         )
     changed: dict[str, object] = {"nic": nic.name}
-    if size < whole:
-        changed |= _share(its, size)
+    if size < of_node:
+        changed |= _share(node_spec, size)
     if spec.nics_per_node:
         changed["nics_per_node"] = spec.nics_per_node
     if spec.power_limit:
         changed["power_limit"] = spec.power_limit
-    return its.model_copy(update=changed)
+    return node_spec.model_copy(update=changed)
 
 
-def _share(its: NodeSpec, size: int) -> dict[str, object]:
+def _share(node_spec: NodeSpec, size: int) -> dict[str, object]:
     """Fields of a node that a cluster has some GPUs of, in proportion to them."""
-    whole = its.gpus_per_node
+    gpus = node_spec.gpus_per_node
     rates = ("host_memory", "nvme_capacity", "max_power")
     counts = ("nics_per_node", "nvme_drives")
-    given = {name: getattr(its, name) for name in (*rates, *counts)}
+    values = {name: getattr(node_spec, name) for name in (*rates, *counts)}
     share: dict[str, object] = {
-        name: value * size / whole for name, value in given.items() if value
+        name: value * size / gpus for name, value in values.items() if value
     }
-    share |= {n: max(given[n] * size // whole, 1) for n in counts if given[n]}
-    domain = its.scale_up_domain // whole * size
+    share |= {n: max(values[n] * size // gpus, 1) for n in counts if values[n]}
+    domain = node_spec.scale_up_domain // gpus * size
     return share | {"gpus_per_node": size, "scale_up_domain": domain}
 
 
@@ -287,11 +288,11 @@ def _check_units(cluster: Cluster, tier: TierSpec) -> None:
     """Units of a tier that differ hold whole domains, and together all nodes."""
     spec, per_node = cluster.spec, cluster.node.gpus_per_node
     inner = max(t.gpus for t in spec.tiers[:-1]) if len(spec.tiers) > 1 else 1
-    whole = max(cluster.node.scale_up_domain, inner) // per_node
+    node_count = max(cluster.node.scale_up_domain, inner) // per_node
     most = tier.gpus // per_node
     for nodes in tier.units:
-        if nodes > most or nodes % max(whole, 1):
+        if nodes > most or nodes % max(node_count, 1):
             raise ValueError(
                 f"{spec.name}: tier {tier.name}: a unit of {nodes} nodes is not whole "
-                f"groups of {whole} nodes, at most {most} (gpus is {tier.gpus})",
+                f"groups of {node_count} nodes, at most {most} (gpus is {tier.gpus})",
             )

@@ -112,10 +112,10 @@ class ClusterSpec(Sourced):
     @classmethod
     def _sum_pools(cls, data: Any) -> Any:
         """A pool is named as its node unless it says otherwise; all nodes count."""
-        given = data.get("pools") if isinstance(data, dict) else None
-        if not isinstance(given, list | tuple) or not given:
+        entries = data.get("pools") if isinstance(data, dict) else None
+        if not isinstance(entries, list | tuple) or not entries:
             return data
-        plain = [p.model_dump() if isinstance(p, ClusterSpec) else p for p in given]
+        plain = [p.model_dump() if isinstance(p, ClusterSpec) else p for p in entries]
         if not all(isinstance(pool, dict) for pool in plain):
             return data
         pools = [{"name": pool.get("node", "pool"), **pool} for pool in plain]
@@ -174,8 +174,8 @@ class ClusterSpec(Sourced):
     @model_validator(mode="after")
     def _check_some_node_is_in_service(self) -> Self:
         """Nodes out of service are nodes of the cluster, each once, and not all."""
-        given = self.out_of_service
-        listed = () if isinstance(given, int) else given
+        counts = self.out_of_service
+        listed = () if isinstance(counts, int) else counts
         strange = [node for node in listed if node >= self.nodes]
         if strange or len(set(listed)) < len(listed):
             raise ValueError(
@@ -204,16 +204,16 @@ class ClusterSpec(Sourced):
         """Nodes [1] that run jobs."""
         if self.pools:
             return sum(pool.in_service for pool in self.pools)
-        given = self.out_of_service
-        return self.nodes - (given if isinstance(given, int) else len(given))
+        counts = self.out_of_service
+        return self.nodes - (counts if isinstance(counts, int) else len(counts))
 
     @property
     def dead(self) -> tuple[int, ...]:
         """Indices [1] of the nodes out of service, ascending."""
-        given = self.out_of_service
-        if isinstance(given, int):
-            return tuple(range(self.nodes - given, self.nodes))
-        return tuple(sorted(given))
+        counts = self.out_of_service
+        if isinstance(counts, int):
+            return tuple(range(self.nodes - counts, self.nodes))
+        return tuple(sorted(counts))
 
 
 def _nodes_of(pools: list[dict[str, Any]]) -> int:

@@ -43,7 +43,7 @@ def networks(catalog: Catalog) -> Mapping[str, NetworkCalibration]:
     """
     file = catalog.find("calibration", "network")
     fabrics = parse(file.path, file.content(), _NetworkFile).fabrics
-    return {str(kind): its for kind, its in fabrics.items()}
+    return {str(kind): facts for kind, facts in fabrics.items()}
 
 
 def network(kind: str | None, catalog: Catalog) -> NetworkCalibration:

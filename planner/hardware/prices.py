@@ -210,8 +210,8 @@ def purchase(
     fabric = facts.network_per_gpu.per_gpu(gpus) if gpus > gpus_per_node else 0.0
     amounts = []
     for quote in _newest(servers or every):
-        whole = 1.0 if quote.covers == "server" else facts.server_over_gpu.value
-        amounts.append((quote, quote.price.per_gpu(gpus_per_node) * whole + fabric))
+        factor = 1.0 if quote.covers == "server" else facts.server_over_gpu.value
+        amounts.append((quote, quote.price.per_gpu(gpus_per_node) * factor + fabric))
     return _quote(amounts, Price(0.0, "USD/GPU")) if amounts else None
 
 

@@ -13,7 +13,7 @@ _SETTLED = frozenset({"name", "base", "transferred", "borrowed", "scale"})
 
 
 def remeasured(
-    its: GpuCalibration, sections: Mapping[str, Any], *, where: str
+    calibration: GpuCalibration, sections: Mapping[str, Any], *, where: str
 ) -> GpuCalibration:
     """Calibration of a GPU with some sections measured anew.
 
@@ -32,13 +32,13 @@ def remeasured(
             f"{where}: {unknown[0]}: no such section; sections are "
             f"{', '.join(measurable)}",
         )
-    known = its.model_dump()
+    known = calibration.model_dump()
     settled = [n for n in sections if _covers(n, known[n], sections[n])]
     merged = {n: _merged(n, known[n], sections[n]) for n in sections}
-    reasons = {n: why for n, why in its.transferred.items() if n not in settled}
-    left = its.borrowed & reasons.keys()
-    whole = known | merged | {"transferred": reasons, "borrowed": left}
-    return parse(where, whole, GpuCalibration)
+    reasons = {n: why for n, why in calibration.transferred.items() if n not in settled}
+    left = calibration.borrowed & reasons.keys()
+    content = known | merged | {"transferred": reasons, "borrowed": left}
+    return parse(where, content, GpuCalibration)
 
 
 def _merged(section: str, old: Any, new: Any) -> Any:

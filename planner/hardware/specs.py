@@ -166,12 +166,12 @@ class GpuSpec(_FullySourced):
     def _check_memory_is_that_of_the_label(self) -> Self:
         """Makers print GB for 1e9 bytes or for GiB, less what is reserved."""
         label = self.memory_label or self.memory_capacity
-        least, most = (1 - RESERVED) * label, label / GB * GIB
-        if not least <= self.memory_capacity <= most:
+        lowest, most = (1 - RESERVED) * label, label / GB * GIB
+        if not lowest <= self.memory_capacity <= most:
             raise ValueError(
                 f"memory_capacity {self.memory_capacity / GIB:.5g} GiB contradicts "
                 f"memory_label {label / GB:g} GB, which allows "
-                f"{least / GIB:.5g} to {most / GIB:.5g} GiB",
+                f"{lowest / GIB:.5g} to {most / GIB:.5g} GiB",
             )
         return self
 
@@ -240,8 +240,8 @@ class LinkSpec(_FullySourced):
     def _check_links_add_up(self) -> Self:
         """The total is links times the rate of one link, but for rounding."""
         total = (self.links or 1) * (self.per_link or self.bandwidth)
-        given = self.links is not None and self.per_link is not None
-        if given and abs(total / self.bandwidth - 1) > ROUNDED:
+        both = self.links is not None and self.per_link is not None
+        if both and abs(total / self.bandwidth - 1) > ROUNDED:
             raise ValueError(
                 f"bandwidth {self.bandwidth / GB:g} GB/s contradicts {self.links} "
                 f"links of {(self.per_link or 0) / GB:g} GB/s, {total / GB:g} GB/s",

@@ -72,7 +72,7 @@ def serving_estimate(
         Memory, interval and verdict. [GiB]
     """
     moments = [serving_memory(model, spec, moment) for moment in MOMENTS]
-    worst = max(moments, key=lambda held: held.device)
+    worst = max(moments, key=lambda memory: memory.device)
     band, room = UNMEASURED.memory, capacity / GIB
     device = Interval.around(worst.device, band).at_least(worst.counted)
     return ServingEstimate(
@@ -87,7 +87,7 @@ def serving_estimate(
         else band.beyond(room / worst.device),
         verdict=device.verdict(room),
         stages=(worst,),
-        moments={held.moment: held.device for held in moments},
+        moments={memory.moment: memory.device for memory in moments},
     )
 
 
@@ -100,8 +100,8 @@ def serves(model: Architecture, spec: InferenceSpec, capacity: Bytes) -> bool:
     Returns:
         True where the peak memory fits. [-]
     """
-    held = (serving_memory(model, spec, moment).device for moment in MOMENTS)
-    return max(held) * GIB <= capacity
+    sizes = (serving_memory(model, spec, moment).device for moment in MOMENTS)
+    return max(sizes) * GIB <= capacity
 
 
 def largest_request(

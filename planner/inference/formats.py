@@ -45,10 +45,10 @@ class WeightFacts(_Fact):
 
         ``(K N bits + N row_bits + N ceil(K / group) group_bits) / 8``
         """
-        each = inputs * self.bits + self.row_bits
+        bits = inputs * self.bits + self.row_bits
         if self.group is not None:
-            each += -(-inputs // self.group) * self.group_bits
-        return outputs * each / 8
+            bits += -(-inputs // self.group) * self.group_bits
+        return outputs * bits / 8
 
 
 class CacheFacts(_Fact):

@@ -31,9 +31,9 @@ def layer_weight_bytes(kind: LayerKind, facts: WeightFacts, tp: int) -> float:
     Leaves out copies of key and value heads where GPUs outnumber these heads.
     """
     linears = list(_linears(kind, tp))
-    held = (kind.sharded_parameters + kind.expert_parameters) / tp
+    layer_weights = (kind.sharded_parameters + kind.expert_parameters) / tp
     weights = sum(copies * inputs * outputs for inputs, outputs, copies in linears)
-    rest = held + kind.replicated_parameters - weights
+    rest = layer_weights + kind.replicated_parameters - weights
     quantised = sum(c * facts.linear_bytes(i, o) for i, o, c in linears)
     return quantised + rest * facts.others / 8
 
@@ -51,8 +51,8 @@ def weight_bytes(model: Architecture, facts: WeightFacts, tp: int = 1) -> float:
     """
     layers = sum(n * layer_weight_bytes(kind, facts, tp) for kind, n in model.runs)
     tables = model.vocab * model.hidden + model.head_parameters
-    whole = model.outer_parameters - tables
-    return layers + (tables / tp + whole) * facts.others / 8
+    others = model.outer_parameters - tables
+    return layers + (tables / tp + others) * facts.others / 8
 
 
 def largest_linear(model: Architecture, tp: int = 1) -> float:

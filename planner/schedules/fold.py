@@ -78,8 +78,8 @@ def short_step(schedule: str, p: int, v: int, m: int, every: int | None) -> int:
     if schedule == UNFOLDED:
         return m
     period = period_of(schedule, p, v, every)
-    least = 4 * p + 3 * period
-    return m if m <= least + period else least + (m - least) % period
+    shortest = 4 * p + 3 * period
+    return m if m <= shortest + period else shortest + (m - shortest) % period
 
 
 def squarings(cut: int, repeats: int) -> int:
@@ -88,8 +88,8 @@ def squarings(cut: int, repeats: int) -> int:
     Returns:
         The b of the least ``b cut^3 + (b + repeats / 2^b) cut^2``. [1]
     """
-    each = range(repeats.bit_length())
-    return min(each, key=lambda b: b * cut + b + (repeats >> b))
+    exponents = range(repeats.bit_length())
+    return min(exponents, key=lambda b: b * cut + b + (repeats >> b))
 
 
 NODE = 4
@@ -158,8 +158,8 @@ def cut_before(table: Ints, start: int, stop: int) -> Ints:
     """
     rows = stop - start
     inside, behind = table[start:stop, :2], table[stop:, :2]
-    found = {*inside[inside < start].tolist()}
-    found |= {node - rows for node in behind[behind < stop].tolist() if node}
-    for node in sorted(found - {0}):
-        found.update(range(node, start, rows))
-    return np.array(sorted(found - {0}), dtype=np.int64)
+    inputs = {*inside[inside < start].tolist()}
+    inputs |= {node - rows for node in behind[behind < stop].tolist() if node}
+    for node in sorted(inputs - {0}):
+        inputs.update(range(node, start, rows))
+    return np.array(sorted(inputs - {0}), dtype=np.int64)

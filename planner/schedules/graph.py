@@ -44,7 +44,7 @@ def pipeline_graph(
     overlap_gather: bool,
     overlap_scatter: bool,
     scatter_every: int,
-    whole: bool = False,
+    unfolded: bool = False,
 ) -> Graph:
     """Build the graph whose paths are everything that a step waits for.
 
@@ -70,7 +70,7 @@ def pipeline_graph(
         overlap_scatter: Gradients leave while backwards run. [bool]
         scatter_every: Micro-batches of one reduce-scatter; m or more for one a
             step. [1]
-        whole: Every operation is a node, however many there are. [bool]
+        unfolded: Every operation is a node, however many there are. [bool]
 
     Returns:
         The graph, shared between callers: about
@@ -85,7 +85,7 @@ def pipeline_graph(
     both belong in the durations.
     """
     every = min(scatter_every, m)
-    key = (schedule, p, v, m, overlap_gather, overlap_scatter, every, whole)
+    key = (schedule, p, v, m, overlap_gather, overlap_scatter, every, unfolded)
     graph = _CACHE.get(key)
     if graph is None:
         check(schedule, p, v, m)
@@ -95,7 +95,7 @@ def pipeline_graph(
             overlap_scatter=overlap_scatter,
             scatter_every=every,
         )
-        graph = folded_graph(*shape, settings) if not whole else None
+        graph = folded_graph(*shape, settings) if not unfolded else None
         graph = graph or Builder(*shape, **settings).build()
         _CACHE.put(key, graph)
     return graph

@@ -94,19 +94,19 @@ def _held_at_backwards(
 
     The W of an H follows it at once, with no gradient to keep.
     """
-    held, pending = [0] * v, [0] * v
+    kept, pending = [0] * v, [0] * v
     split: set[tuple[int, int]] = set()
     seen: list[set[tuple[int, ...]]] = [set() for _ in range(v)]
     for kind, micro, chunk in order:
         if kind in FORWARD:
-            held[chunk] += 1
+            kept[chunk] += 1
         elif kind in BACKWARD:
             if kind != release and kind == "B":
                 split.add((micro, chunk))
                 pending[chunk] += 1
-            seen[chunk].add((*held, *pending))
+            seen[chunk].add((*kept, *pending))
         if kind == release:
-            held[chunk] -= 1
+            kept[chunk] -= 1
             pending[chunk] -= (micro, chunk) in split
     return seen
 

@@ -88,35 +88,35 @@ def check(schedule: str, p: int, v: int, m: int) -> None:
         raise ValueError(
             f"unknown schedule {schedule!r}; known: {', '.join(SCHEDULES)}{hint}"
         )
-    given = f"schedule {schedule!r} with p={p}, v={v}, m={m}"
+    shape = f"schedule {schedule!r} with p={p}, v={v}, m={m}"
     if min(p, v, m) < 1:
-        raise ValueError(f"{given}: p, v and m must each be at least 1")
+        raise ValueError(f"{shape}: p, v and m must each be at least 1")
     if schedule in V_SHAPED:
-        _check_v_shaped(given, schedule, p, v, m)
+        _check_v_shaped(shape, schedule, p, v, m)
     elif v > 1 and schedule != "interleaved":
         raise ValueError(
-            f"{given}: only 'interleaved' has any number of chunks per rank; "
+            f"{shape}: only 'interleaved' has any number of chunks per rank; "
             f"allowed here: v=1"
         )
     elif v > 1 and p == 1:
-        raise ValueError(f"{given}: interleaving needs p > 1; with p=1 use v=1")
+        raise ValueError(f"{shape}: interleaving needs p > 1; with p=1 use v=1")
     elif v > 1 and m % p:
         near_m = f"m={m - m % p + p}" if m < p else f"m={m - m % p} or {m - m % p + p}"
         raise ValueError(
-            f"{given}: interleaving needs m % p == 0, here {m} % {p} = {m % p}; "
+            f"{shape}: interleaving needs m % p == 0, here {m} % {p} = {m % p}; "
             f"nearest: {near_m}"
         )
 
 
-def _check_v_shaped(given: str, schedule: str, p: int, v: int, m: int) -> None:
+def _check_v_shaped(shape: str, schedule: str, p: int, v: int, m: int) -> None:
     """Refuse numbers that make no V, or fewer micro-batches than fill it."""
     if v != 2:
-        raise ValueError(f"{given}: {schedule} has two chunks per rank; allowed: v=2")
+        raise ValueError(f"{shape}: {schedule} has two chunks per rank; allowed: v=2")
     if schedule == "dualpipe" and (p % 2 or m % 2):
         near = f"p={p + p % 2}, m={m + m % 2}"
-        raise ValueError(f"{given}: dualpipe needs even p and m; nearest: {near}")
+        raise ValueError(f"{shape}: dualpipe needs even p and m; nearest: {near}")
     if schedule != "zb-v" and m < 2 * p:
-        raise ValueError(f"{given}: {schedule} needs m >= 2 p; nearest: m={2 * p}")
+        raise ValueError(f"{shape}: {schedule} needs m >= 2 p; nearest: m={2 * p}")
 
 
 def _grouped(p: int, v: int, m: int) -> Iterator[tuple[int, int]]:

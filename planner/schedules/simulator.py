@@ -272,16 +272,16 @@ def _ends(graph: Graph, x: Ints, p2p: int) -> Ints:
 
 def _blocks(graph: Graph, x: Ints, p2p: int) -> Iterator[Ints]:
     """Ends of as many cases at a time as memory allows."""
-    each = max(1, CELLS // len(graph))
-    for start in range(0, x.shape[1], each):
-        yield _ends(graph, x[:, start : start + each], p2p)
+    at_once = max(1, CELLS // len(graph))
+    for start in range(0, x.shape[1], at_once):
+        yield _ends(graph, x[:, start : start + at_once], p2p)
 
 
 def _path_to_the_end(graph: Graph, ends: Ints, p2p: int) -> Path:
     """Path that the last node waited for."""
-    found = np.zeros(graph.slots.n_slots + 1, dtype=np.int64)
-    graph.rows.back(ends, p2p, len(graph) - 1, found)
-    return _as_path(found)
+    counts = np.zeros(graph.slots.n_slots + 1, dtype=np.int64)
+    graph.rows.back(ends, p2p, len(graph) - 1, counts)
+    return _as_path(counts)
 
 
 def _folded_rank_paths(graph: Graph, steady: Steady) -> Iterator[Path]:
@@ -293,11 +293,11 @@ def _folded_rank_paths(graph: Graph, steady: Steady) -> Iterator[Path]:
         yield _as_path(steady.way(0, node) + onward[node])
 
 
-def _as_path(found: NDArray[np.int64]) -> Path:
+def _as_path(row: NDArray[np.int64]) -> Path:
     """Take slots and transfers apart; the slot of no duration is not counted."""
-    counts = found[:-1]
+    counts = row[:-1]
     counts[-1] = 0
-    return Path(counts, int(found[-1]))
+    return Path(counts, int(row[-1]))
 
 
 def _waited_for(graph: Graph, ends: list[int], p2p: int) -> list[int]:

@@ -44,16 +44,16 @@ class Part(Rows):
         durations = (x[self.table[:, 3]] * self.table[:, 4]).tolist()
         longest = [-1] * len(self.table)
         longest[-1] = 0
-        found = np.zeros((len(self.table), len(x) + 1), dtype=np.int64)
+        counts = np.zeros((len(self.table), len(x) + 1), dtype=np.int64)
         for node in range(len(self.table) - 1, self.inputs - 1, -1):
             first, second, lag, slot, times = self.table[node].tolist()
             reach = longest[node] + durations[node]
             for before, way in ((first, 0), (second, lag)):
                 if reach + way * p2p > longest[before]:
-                    longest[before], found[before] = reach + way * p2p, found[node]
-                    found[before, slot] += times
-                    found[before, -1] += way
-        return found
+                    longest[before], counts[before] = reach + way * p2p, counts[node]
+                    counts[before, slot] += times
+                    counts[before, -1] += way
+        return counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,9 +175,9 @@ class _Walk:
 
     def back(self, node: int) -> Ints:
         """Count from a node of the tail to the source."""
-        steady, p2p, found = self.steady, self.steady.p2p, self.none()
+        steady, p2p, counts = self.steady, self.steady.p2p, self.none()
         ends = steady.tail[:, 0, self.case]
-        at = self.parts.tail.back(ends, p2p, node, found) - 1
+        at = self.parts.tail.back(ends, p2p, node, counts) - 1
         for index in range(len(steady.steps))[::-1]:
             bit = steady.steps[index]
             before = _best(
@@ -185,11 +185,11 @@ class _Walk:
                 steady.cuts[index][:, 0, self.case],
                 at,
             )
-            found += self.through(bit, at, before)
+            counts += self.through(bit, at, before)
             at = before
         ends = steady.head[:, 0, self.case]
-        self.parts.head.back(ends, p2p, int(self.parts.head_out[at]), found)
-        return found
+        self.parts.head.back(ends, p2p, int(self.parts.head_out[at]), counts)
+        return counts
 
     def none(self) -> Ints:
         """Counts of a path of no slot and no transfer. [1]."""
@@ -209,10 +209,10 @@ class _Walk:
         return self.through(bit - 1, to, middle) + self.through(bit - 1, middle, start)
 
     def _block(self, _: int, to: int, start: int) -> Ints:
-        found, block = self.none(), self.parts.block
+        counts, block = self.none(), self.parts.block
         ends = self.steady.block[:, start, self.case]
-        block.back(ends, self.steady.p2p, int(self.parts.out[to]), found)
-        return found
+        block.back(ends, self.steady.p2p, int(self.parts.out[to]), counts)
+        return counts
 
 
 def _best(left: Ints, right: Ints, preferred: int) -> int:
@@ -233,6 +233,6 @@ def in_batches(graph: Graph, fold: Fold, x: Ints, p2p: int) -> Iterator[Steady]:
     cut, most = len(parts.out), squarings(len(parts.out), parts.repeats)
     cells = len(parts.block.table) * cut + (most + 2) * cut * cut
     cells += len(parts.head.table) + len(parts.tail.table)
-    each = max(1, CELLS // cells)
-    for start in range(0, x.shape[1], each):
-        yield Steady(parts, x[:, start : start + each], p2p)
+    at_once = max(1, CELLS // cells)
+    for start in range(0, x.shape[1], at_once):
+        yield Steady(parts, x[:, start : start + at_once], p2p)

@@ -81,8 +81,8 @@ def _zb_v_start(p: int, rank: int) -> Steps:
 def _zb_v_end(p: int, rank: int) -> Steps:
     """Drain the pipeline, up to the W that are left over."""
     both: Steps = (("B", 0), ("B", 1))
-    whole: Steps = (("B", 0), ("W", 0))
-    return both * rank + whole * (p - rank)
+    backward: Steps = (("B", 0), ("W", 0))
+    return both * rank + backward * (p - rank)
 
 
 def dualpipe_v(p: int, m: int, rank: int) -> tuple[Op, ...]:

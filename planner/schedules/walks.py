@@ -61,7 +61,7 @@ def backwards(
     ends: Sequence[int],
     node: int,
     inputs: int,
-    found: MutableSequence[int],
+    counts: MutableSequence[int],
 ) -> int:
     """Follow what a node waited for back to an input, and count the way.
 
@@ -70,13 +70,13 @@ def backwards(
     Args:
         first: Predecessor of each node, on its own rank where the two differ. [1]
         ends: Ends of all nodes. [ns]
-        found: Takes in slots, then transfers, of the way. [1]
+        counts: Takes in slots, then transfers, of the way. [1]
     """
     while node >= inputs:
-        found[slots[node]] += times[node]
+        counts[slots[node]] += times[node]
         there = second[node]
         if ends[there] + lags[node] * p2p > ends[first[node]]:
-            found[-1] += lags[node]
+            counts[-1] += lags[node]
             node = there
         else:
             node = first[node]
@@ -174,15 +174,15 @@ class Rows:
             ends = np.array(listed, dtype=np.int64)
         return np.moveaxis(ends.reshape(starts, cases, -1), -1, 0)
 
-    def back(self, ends: Ints, p2p: int, node: int, found: Ints) -> int:
+    def back(self, ends: Ints, p2p: int, node: int, counts: Ints) -> int:
         """Follow what a node waited for back to an input, and count the way.
 
         Args:
             ends: Ends of all nodes, of one start and case. [ns], shape (nodes,)
             p2p: One transfer between neighbouring ranks. [ns]
-            found: Takes in slots, then transfers, of the way. [1]
+            counts: Takes in slots, then transfers, of the way. [1]
         """
         loops = WORK.loops(0)
         columns: Any = self.columns if loops.compiled else self._lists
         when = np.ascontiguousarray(ends) if loops.compiled else ends.tolist()
-        return loops.backwards(*columns, p2p, when, node, self.inputs, found)
+        return loops.backwards(*columns, p2p, when, node, self.inputs, counts)

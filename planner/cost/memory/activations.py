@@ -193,8 +193,8 @@ def score_bytes(pricing: Pricing, layer: LayerKind) -> float:
     if not attention.out_width:
         return 0.0
     keys = attention.attended(pricing.training.longest_row, causal=False)
-    each = 2 * ELEMENT + 1 if pricing.recipe.dropout_bytes else ELEMENT
-    return float(each * attention.heads * keys)
+    width = 2 * ELEMENT + 1 if pricing.recipe.dropout_bytes else ELEMENT
+    return float(width * attention.heads * keys)
 
 
 def _share(
@@ -298,8 +298,8 @@ def _counted_transient(
         pair = 2.0 * ELEMENT * layer.attention.heads * pricing.training.longest_row
     keys = context_buffers(layer, meshes, repeated=pricing.recipe.cp_repeats_kv)
     keys = keys + ELEMENT * repeated_width(layer, meshes)
-    beside = again + pair + keys
-    attention = (ELEMENT * width + fused + beside) * local / meshes.tp
+    extra = again + pair + keys
+    attention = (ELEMENT * width + fused + extra) * local / meshes.tp
     rebuilds = _rebuilt_bytes(pricing, layer, kind, meshes)
     halves = ffn + rebuilds["ffn"], attention + rebuilds["attention"]
     peak = gathered + np.maximum(*halves)
@@ -319,8 +319,8 @@ def _rebuilt_bytes(
     names = rebuilt(kind, layer) if kind.modules else frozenset()
     for tensor in layer.saved():
         if tensor.name in names:
-            whole = _tensor_bytes(pricing, layer, tensor, kind, meshes)
-            halves[tensor.region] += whole
+            gathered = _tensor_bytes(pricing, layer, tensor, kind, meshes)
+            halves[tensor.region] += gathered
     return halves
 
 

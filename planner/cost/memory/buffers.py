@@ -90,9 +90,9 @@ def layer_buffers(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Byte
     """
     recipe = pricing.recipe
     trained = owned.dense + owned.expert
-    whole = recipe.gather_buffers * (trained + owned.packed[0] + owned.packed[1])
+    copies = recipe.gather_buffers * (trained + owned.packed[0] + owned.packed[1])
     largest = np.asarray(owned.largest[0] * owned.largest[1])
-    gathered = _limited(whole, recipe.live_parameters, largest)
+    gathered = _limited(copies, recipe.live_parameters, largest)
     reduced = _limited(
         recipe.reduce_buffers * trained,
         recipe.reduced_parameters,
@@ -100,8 +100,8 @@ def layer_buffers(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Byte
     )
     # A bucket of its own lies among the buffers that stay.
     own = ELEMENT if recipe.reduced_parameters is None else 0
-    each = recipe.gradient_bytes + own
-    sharded = recipe.gather_bytes * gathered + each * reduced
+    gradient_width = recipe.gradient_bytes + own
+    sharded = recipe.gather_bytes * gathered + gradient_width * reduced
     inside = ELEMENT * trained if pricing.training.optimizer_in_backward else 0.0
     making = (meshes.zero == 2) & (not recipe.accumulates_unsharded)
     unit = np.where(making, _reduced_unit(pricing, owned), 0.0)
@@ -131,17 +131,17 @@ def working_bytes(
     References:
         PyTorch FSDP2, ``_fsdp_collectives.foreach_reduce``.
     """
-    beside = own + layer_buffers(pricing, owned, meshes)
+    buffers = own + layer_buffers(pricing, owned, meshes)
     after = (meshes.zero == 2) & pricing.recipe.accumulates_unsharded
     copied = _reduced_unit(pricing, owned) - saved
-    return np.where(after, np.maximum(beside, copied), beside)
+    return np.where(after, np.maximum(buffers, copied), buffers)
 
 
-def _limited(whole: Floats, limit: float | None, largest: Floats) -> Floats:
+def _limited(size: Floats, limit: float | None, largest: Floats) -> Floats:
     """Size, at most a limit, or the largest piece where that is above the limit."""
     if limit is None:
-        return whole
-    return np.minimum(whole, np.maximum(limit, largest))
+        return size
+    return np.minimum(size, np.maximum(limit, largest))
 
 
 def head_buffers(pricing: Pricing, meshes: Meshes) -> Column[Bytes]:
@@ -186,13 +186,13 @@ def root_bytes(pricing: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
         their gradients wait for the root's post-backward.
     """
     model = pricing.model
-    whole = (meshes.zero == 3) & pricing.recipe.head_stays_whole
+    stays = (meshes.zero == 3) & pricing.recipe.head_stays_whole
     apart = (meshes.pp > 1) | (not model.tied_embeddings)
     width = gather_width(pricing, linears=False)
     table = width * model.vocab * model.hidden / meshes.tp
-    kept = whole & apart & pricing.recipe.embedding_stays_whole
+    kept = stays & apart & pricing.recipe.embedding_stays_whole
     embedding = np.where(kept, table, 0.0)
-    return embedding, np.where(whole, head_bytes(pricing, meshes), 0.0)
+    return embedding, np.where(stays, head_bytes(pricing, meshes), 0.0)
 
 
 def head_bytes(

@@ -79,12 +79,12 @@ def _of_run(pricing: Pricing, meshes: Meshes, case: EagerCase) -> float | None:
     training, layers = pricing.training, pricing.model.layers
     sequences, count = int(meshes.micro_batch[0]), int(meshes.micro_batches[0])
     adam = training.optimizer.endswith("adamw")
-    whole = {
+    changes = {
         "ga": 1 if training.frozen else min(count, ACCUMULATED),
         "optimizer": "adamw" if adam else case.optimizer,
         "layers": min(layers, BLOCKS) if grows else layers,
     } | _flat(pricing, meshes)
-    text = case.model_copy(update=whole).model_dump_json()
+    text = case.model_copy(update=changes).model_dump_json()
     draws = _texts(pricing)
     if draws is None or len(draws.lengths) == 1:
         return _cached(text, (Batches(),), grows=grows)
@@ -115,14 +115,15 @@ def _cached(case: str, runs: tuple[Batches, ...], *, grows: bool) -> float | Non
     Of batches of several lengths, or of none where all are alike. The mean over the
     runs.
     """
-    one = EagerCase.model_validate_json(case)
+    simulated = EagerCase.model_validate_json(case)
     try:
-        steps = _steps(one, mixed=any(each.tokens for each in runs))
+        steps = _steps(simulated, mixed=any(batches.tokens for batches in runs))
     except Unsupported:
         return None
-    equal = Batches((one.seq,) * STEPS)
+    equal = Batches((simulated.seq,) * STEPS)
     return fmean(
-        _kept(steps, each if each.tokens else equal, grows=grows) for each in runs
+        _kept(steps, batches if batches.tokens else equal, grows=grows)
+        for batches in runs
     )
 
 

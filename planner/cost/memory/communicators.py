@@ -34,11 +34,13 @@ def communication_bytes(pricing: Pricing, meshes: Meshes) -> Column[Bytes]:
     Leaves out that a communicator's buffers appear with its first use. Leaves out the
     memory of libraries other than NCCL for the exchange of experts.
     """
-    each = pricing.profile.communicator_gb
+    communicator = pricing.profile.communicator_gb
     total = meshes.zeros()
     for used, size in _communicators(pricing, meshes):
         if used.any():
-            total += np.where(used, size() if each is None else each * GB, 0.0)
+            total += np.where(
+                used, size() if communicator is None else communicator * GB, 0.0
+            )
     return total + _overlap_bytes(pricing, meshes)
 
 

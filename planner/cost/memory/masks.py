@@ -29,9 +29,9 @@ def mask_bytes(pricing: Pricing, meshes: Meshes) -> tuple[Floats, Floats]:
         whose checkpoints save the mask.
     """
     length = float(pricing.training.seq_len)
-    each = length**2 if pricing.profile.loads_masks else 0.0
-    whole = meshes.micro_batch * each
-    return whole / meshes.cp, np.where(meshes.cp > 1, whole, 0.0)
+    mask = length**2 if pricing.profile.loads_masks else 0.0
+    masks = meshes.micro_batch * mask
+    return masks / meshes.cp, np.where(meshes.cp > 1, masks, 0.0)
 
 
 def built_bytes(pricing: Pricing, meshes: Meshes) -> Column[Bytes]:

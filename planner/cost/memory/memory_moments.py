@@ -162,8 +162,8 @@ class _Filler:
         """
 
         def without_optimizer(unit: Held) -> Addend:
-            beside = quantising_bytes(self.pricing, unit.owned, self.meshes)
-            return Addend(optimizer=-unit.states.optimizer, beside=beside)
+            forms = quantising_bytes(self.pricing, unit.owned, self.meshes)
+            return Addend(optimizer=-unit.states.optimizer, beside=forms)
 
         return self._alike(START, without_optimizer, roots=False)
 
@@ -229,8 +229,8 @@ class _Filler:
         """Memory of a save: of shards as they are, or of units made whole first."""
 
         def saving(unit: Held) -> Addend:
-            held, beside = save_staging(self.pricing, unit.owned, self.meshes)
-            return Addend(transient=held, beside=beside)
+            together, alone = save_staging(self.pricing, unit.owned, self.meshes)
+            return Addend(transient=together, beside=alone)
 
         return self._alike(SAVE, saving, roots=False)
 
@@ -343,12 +343,12 @@ class IdleColumns:
         def cells(kinds: list[list[int]]) -> tuple[tuple[int, ...], ...]:
             return tuple(tuple(of_kind[i] for i in entries) for of_kind in kinds)
 
-        layers, beside, ends = self._by_mesh
-        return IdleMoment(self.name, cells(layers[row]), cells(beside[row]), *ends[row])
+        layers, middle, ends = self._by_mesh
+        return IdleMoment(self.name, cells(layers[row]), cells(middle[row]), *ends[row])
 
     @cached_property
     def _by_mesh(self) -> tuple[Cells, Cells, list[list[int]]]:
         """Layers, and what is beside them, by mesh, kind and entry; ends by mesh."""
         ends = np.stack([*self.embedding, *self.head], axis=1)
-        layers, beside = (np.moveaxis(c, -1, 0) for c in (self.layers, self.beside))
-        return layers.tolist(), beside.tolist(), ends.tolist()
+        layers, middle = (np.moveaxis(c, -1, 0) for c in (self.layers, self.beside))
+        return layers.tolist(), middle.tolist(), ends.tolist()

@@ -36,8 +36,8 @@ SINGLE = 4
 
 def unit_bytes(pricing: Pricing, owned: Owned) -> Column[Bytes]:
     """Bytes of a unit's whole parameters as they are gathered: ``w_g n``."""
-    held = owned.dense + owned.expert + owned.frozen + owned.frozen_expert
-    return gather_width(pricing, linears=owned.matrices) * held
+    parameters = owned.dense + owned.expert + owned.frozen + owned.frozen_expert
+    return gather_width(pricing, linears=owned.matrices) * parameters
 
 
 def _updated(owned: Owned, meshes: Meshes) -> Floats:
@@ -64,14 +64,14 @@ def step_copies(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]
     """
     training, recipe = pricing.training, pricing.recipe
     here = kept_share(pricing, meshes)["moments"]
-    each: Floats = np.full(len(meshes), recipe.step_gradient_bytes)
+    width: Floats = np.full(len(meshes), recipe.step_gradient_bytes)
     if training.optimizer in ADAM:
         moments = stage_moments(pricing, owned, meshes)
-        each = each + ROOTS.get(recipe.optimizer_kernel, 0) * moments / 2
+        width = width + ROOTS.get(recipe.optimizer_kernel, 0) * moments / 2
         if recipe.optimizer_kernel == "fused-fp32":
-            each = each + np.where(moments < ADAM_MOMENTS, ADAM_MOMENTS, 0.0)
+            width = width + np.where(moments < ADAM_MOMENTS, ADAM_MOMENTS, 0.0)
     stays = 0.0 if training.optimizer_in_backward else here
-    return each * stays * _updated(owned, meshes)
+    return width * stays * _updated(owned, meshes)
 
 
 def step_working(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]:
@@ -106,8 +106,8 @@ def step_working(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes
         squares: Floats = SQUARES * SINGLE * tensor
         return squares
     if recipe.optimizer_kernel == "for-loop" and training.optimizer in ADAM:
-        one: Floats = stage_moments(pricing, owned, meshes) / 2 * tensor
-        return one
+        moment: Floats = stage_moments(pricing, owned, meshes) / 2 * tensor
+        return moment
     return nothing
 
 
@@ -126,8 +126,8 @@ def load_copies(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes]
         Megatron-LM issues 1509 and 2339; Megatron-Bridge pull request 4936.
     """
     here = kept_share(pricing, meshes)["moments"]
-    each = pricing.recipe.resume_copies * stage_moments(pricing, owned, meshes)
-    return each * here * _updated(owned, meshes)
+    width = pricing.recipe.resume_copies * stage_moments(pricing, owned, meshes)
+    return width * here * _updated(owned, meshes)
 
 
 def save_staging(
@@ -140,11 +140,11 @@ def save_staging(
         rank writes its shards. [B], shape (meshes,) each
     """
     form = pricing.recipe.checkpoint
-    whole = np.where(meshes.zero == 3, unit_bytes(pricing, owned), 0.0)
+    gathered = np.where(meshes.zero == 3, unit_bytes(pricing, owned), 0.0)
     nothing = meshes.zeros()
     if form == "model":
-        return whole, nothing
-    return nothing, whole if form == "units" else nothing
+        return gathered, nothing
+    return nothing, gathered if form == "units" else nothing
 
 
 def quantising_bytes(workload: Workload, owned: Owned, meshes: Meshes) -> Column[Bytes]:

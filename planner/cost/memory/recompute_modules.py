@@ -127,7 +127,11 @@ def combinations(workload: Workload) -> tuple[str, ...]:
     """Combinations of modules that :func:`is_known` takes, fewer modules first."""
     every = workload.framework.limits.recompute_modules
     modules = workload.framework.recipe.modules if every else {}
-    idle = {name for name, its in modules.items() if not _does_anything(workload, its)}
+    idle = {
+        name
+        for name, tensors in modules.items()
+        if not _does_anything(workload, tensors)
+    }
     return tuple(name for name in every if idle.isdisjoint(parts_of_kind(name)))
 
 

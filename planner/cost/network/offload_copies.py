@@ -95,7 +95,7 @@ def fetch_time(pricing: Pricing, sharded: Floats) -> Column[Seconds]:
 
 
 def exposed_copies(
-    pricing: Pricing, saved: Column[Bytes], beside: Column[Seconds]
+    pricing: Pricing, saved: Column[Bytes], pass_time: Column[Seconds]
 ) -> Column[Seconds]:
     """Exposed time of copying a layer's activations beside its own pass.
 
@@ -107,7 +107,7 @@ def exposed_copies(
     Leaves out contention for host memory between the GPUs of a node.
     """
     copied = pricing.offload.activations * saved / copy_bandwidth(pricing)
-    return np.maximum(copied - beside, 0.0)
+    return np.maximum(copied - pass_time, 0.0)
 
 
 def kept_share(pricing: Pricing, meshes: Meshes) -> dict[str, "Floats | float"]:

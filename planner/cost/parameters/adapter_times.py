@@ -76,9 +76,9 @@ def adapter_width(
     Returns:
         Columns, none where no adapter is. [1], shape (meshes,)
     """
-    beside = adapters_beside(workload, layer, gemm.name)
-    inner = float(workload.training.lora.rank * len(beside))
-    return inner + sum(beside) / gemm.outputs * outputs
+    linears = adapters_beside(workload, layer, gemm.name)
+    inner = float(workload.training.lora.rank * len(linears))
+    return inner + sum(linears) / gemm.outputs * outputs
 
 
 def _pair_weight_time(

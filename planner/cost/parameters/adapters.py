@@ -55,15 +55,15 @@ def adapter_outputs(
     References:
         Megatron-Bridge, peft/lora.py; peft, tuners/lora/layer.py.
     """
-    found: dict[str, tuple[int, ...]] = {}
+    ranks: dict[str, tuple[int, ...]] = {}
     names = set(lora.modules) if lora.modules else set(linear_names(family))
     for gemm in layer.gemms():
         if any(gemm.name in MEGATRON_TARGETS.get(name, ()) for name in names):
-            found[gemm.name] = (gemm.outputs,)
+            ranks[gemm.name] = (gemm.outputs,)
     for linear in linears(layer, family):
         if linear.name in names - MEGATRON_TARGETS.keys():
-            found[linear.gemm] = (*found.get(linear.gemm, ()), linear.outputs)
-    return found
+            ranks[linear.gemm] = (*ranks.get(linear.gemm, ()), linear.outputs)
+    return ranks
 
 
 def adapters_beside(workload: Workload, layer: LayerKind, name: str) -> tuple[int, ...]:
@@ -131,10 +131,10 @@ def copied_bytes(workload: Workload, layer: LayerKind, tensor: str) -> float:
         peft, tuners/lora/layer.py: lora_B(lora_A(dropout(x)));
         PyTorch, native_dropout keeps a boolean mask.
     """
-    each = copy_bytes(workload)
-    if not each or not is_frozen(workload, layer):
+    copy_width = copy_bytes(workload)
+    if not copy_width or not is_frozen(workload, layer):
         return 0.0
-    return each * sum(
+    return copy_width * sum(
         len(adapters_beside(workload, layer, gemm.name)) * gemm.inputs * gemm.calls
         for gemm in _readers(layer, tensor)
     )
@@ -204,8 +204,8 @@ def adapter_sums(
         pairs = len(adapters_beside(workload, layer, gemm.name))
         if gemm.split.startswith("expert"):
             assert isinstance(layer.ffn, Moe)
-            each = size / meshes.etp + pairs * inner
-            expert = expert + layer.ffn.experts / meshes.ep * each
+            parameters = size / meshes.etp + pairs * inner
+            expert = expert + layer.ffn.experts / meshes.ep * parameters
         else:
             dense = dense + size / meshes.tp + pairs * inner
     return dense, expert

@@ -61,7 +61,7 @@ def gather_time(data: DataGroups, owned: Owned) -> Column[Seconds]:
         deepspeed/runtime/zero/stage3.py, invalidate_secondary_tensor.
     """
     sharded, copied = data.meshes.zero == 3, data.meshes.hpz > 1
-    frozen = tuple(np.where(sharded, each, 0.0) for each in owned.packed)
+    frozen = tuple(np.where(sharded, packed, 0.0) for packed in owned.packed)
     trained = owned.dense, owned.expert
     both = trained[0] + frozen[0], trained[1] + frozen[1]
     time = _turns(data, owned) + _gathered(data, owned, *both)
@@ -93,8 +93,8 @@ def regather_time(
     if not copied.any():
         return first
     frozen, frozen_expert = owned.packed
-    held = owned.dense + frozen, owned.expert + frozen_expert
-    return np.where(copied, _gathered(data.near, owned, *held), first)
+    sizes = owned.dense + frozen, owned.expert + frozen_expert
+    return np.where(copied, _gathered(data.near, owned, *sizes), first)
 
 
 def _gathered(data: DataGroups, owned: Owned, dense: Floats, expert: Floats) -> Floats:
@@ -116,9 +116,9 @@ def scatter_time(data: DataGroups, owned: Owned) -> Column[Seconds]:
     then all-reduced between the replicas.
     """
     width = data.pricing.recipe.gradient_bytes
-    whole = data.meshes.zero == 0
+    unsharded = data.meshes.zero == 0
     dense = np.where(
-        whole,
+        unsharded,
         _bucketed(data, owned.dense, width, data.shard, reduce=True),
         _bucketed(data, owned.dense, width, data.shard)
         + _bucketed(
@@ -126,7 +126,7 @@ def scatter_time(data: DataGroups, owned: Owned) -> Column[Seconds]:
         ),
     )
     expert = np.where(
-        whole,
+        unsharded,
         _bucketed(data, owned.expert, width, data.expert, reduce=True),
         _bucketed(data, owned.expert, width, data.expert),
     )

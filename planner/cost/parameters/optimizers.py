@@ -76,10 +76,10 @@ def rank_moments(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Bytes
     if pricing.training.optimizer == "adafactor":
         sums = owned.factored / shards + owned.factored_expert / expert_shards
         return meshes.zeros() + FACTORED * sums
-    each = stage_moments(pricing, owned, meshes)
+    width = stage_moments(pricing, owned, meshes)
     if is_projected(pricing, owned):
-        return each / 2 * (owned.projected[0] + owned.projected[1])
-    return each * (owned.dense / shards + owned.expert / expert_shards)
+        return width / 2 * (owned.projected[0] + owned.projected[1])
+    return width * (owned.dense / shards + owned.expert / expert_shards)
 
 
 def is_projected(pricing: Pricing, owned: Owned) -> bool:

@@ -80,12 +80,12 @@ def quantised_savings(
     name = workload.training.weight_format
     if name is None:
         return dense, expert
-    form, each = block_format("weights", name), element_bytes(workload)
+    form, width = block_format("weights", name), element_bytes(workload)
     for gemm, inputs, outputs, copies in weight_shapes(layer, meshes):
         if not is_quantised(workload, gemm):
             continue
         row = form.row_scale_bytes * outputs
-        saved = copies * ((HALF - each) * inputs * outputs - row)
+        saved = copies * ((HALF - width) * inputs * outputs - row)
         if gemm.split.startswith("expert"):
             expert = expert + saved
         else:
@@ -107,10 +107,10 @@ def scale_bytes(workload: Workload, layer: LayerKind, meshes: Meshes) -> Column[
     if name is None:
         return total
     form = block_format("weights", name)
-    each = element_bytes(workload) - form.element_bytes
+    excess = element_bytes(workload) - form.element_bytes
     for gemm, inputs, outputs, copies in weight_shapes(layer, meshes):
         if is_quantised(workload, gemm):
-            total = total + copies * (each * inputs + form.row_scale_bytes) * outputs
+            total = total + copies * (excess * inputs + form.row_scale_bytes) * outputs
     return total
 
 

@@ -138,14 +138,14 @@ def _unlayered(
     none, hidden = np.zeros(len(table)), workload.model.hidden
     sums = np.where(table > 0, table / hidden + hidden, 0.0)
     sides = (np.minimum(hidden, table / hidden), np.maximum(hidden, table / hidden))
-    held = table + vectors
+    kept = table + vectors
     if not trains:
-        return Owned(none, none, held, none, matrices=False, largest=sides)
+        return Owned(none, none, kept, none, matrices=False, largest=sides)
     if workload.training.frozen:
         return Owned(
-            table, none, held, none, matrices=False, factored=sums, largest=sides
+            table, none, kept, none, matrices=False, factored=sums, largest=sides
         )
-    return Owned(held, none, matrices=False, factored=sums + vectors, largest=sides)
+    return Owned(kept, none, matrices=False, factored=sums + vectors, largest=sides)
 
 
 def padded_vocab(pricing: Pricing, meshes: Meshes) -> Floats:
@@ -174,9 +174,9 @@ def embedding_owned(pricing: Pricing, meshes: Meshes) -> Owned:
     model = pricing.model
     table = padded_vocab(pricing, meshes) * model.hidden / meshes.tp
     table = table + model.input_table / meshes.tp
-    beside = model.position_parameters + model.outer_weights + model.outer_vectors
+    others = model.position_parameters + model.outer_weights + model.outer_vectors
     trains = pricing.training.trains_embedding
-    return _unlayered(pricing, table + beside, 0.0, trains=trains)
+    return _unlayered(pricing, table + others, 0.0, trains=trains)
 
 
 def head_owned(pricing: Pricing, meshes: Meshes) -> Owned:
@@ -196,9 +196,9 @@ def _with_modules(workload: Workload, head: Owned, meshes: Meshes) -> Owned:
     """The head with the modules of multi-token prediction beside it."""
     model = workload.model
     module, depth = model.mtp_kind, model.mtp_layers
-    each = module.sharded_parameters / meshes.tp + module.replicated_parameters
+    module_size = module.sharded_parameters / meshes.tp + module.replicated_parameters
     projection = 2.0 * model.hidden**2 / meshes.tp + 3 * model.final_norm_parameters
-    dense = depth * (each + projection)
+    dense = depth * (module_size + projection)
     expert = depth * module.expert_parameters / (meshes.ep * meshes.etp)
     linears = depth * linear_weights(module, meshes)
     if workload.training.frozen:

@@ -19,12 +19,12 @@ def weight_shapes(
         The GEMM; its inputs and outputs; experts on the rank, 1 for others. [1],
         shape (meshes,)
     """
-    one = np.ones(len(meshes))
+    ones = np.ones(len(meshes))
     for gemm in (gemm for gemm in layer.gemms() if gemm.held):
         expert = gemm.split.startswith("expert")
         ways = meshes.etp if expert else meshes.tp
-        column = ways if gemm.split.endswith("column") else one
-        row = ways if gemm.split.endswith("row") else one
+        column = ways if gemm.split.endswith("column") else ones
+        row = ways if gemm.split.endswith("row") else ones
         copies: Floats | float = 1.0
         if expert:
             assert isinstance(layer.ffn, Moe)
@@ -53,7 +53,7 @@ def projected_elements(
 
     Leaves out that APOLLO can make its random projection anew from a seed.
     """
-    dense, expert, held = (meshes.zeros() for _ in range(3))
+    dense, expert, packed = (meshes.zeros() for _ in range(3))
     for gemm, inputs, outputs, copies in weight_shapes(layer, meshes):
         for width in split_widths(layer).get(gemm.name, (gemm.outputs,)):
             own = outputs * width / gemm.outputs
@@ -62,9 +62,9 @@ def projected_elements(
             if gemm.split.startswith("expert"):
                 expert = expert + kept
             else:
-                dense, held = dense + kept, held + inputs * own
+                dense, packed = dense + kept, packed + inputs * own
     every = layer.sharded_parameters / meshes.tp + layer.replicated_parameters
-    return dense + 2 * np.maximum(every - held, 0.0), expert
+    return dense + 2 * np.maximum(every - packed, 0.0), expert
 
 
 def factored_elements(layer: LayerKind, meshes: Meshes) -> tuple[Floats, Floats]:
@@ -80,13 +80,13 @@ def factored_elements(layer: LayerKind, meshes: Meshes) -> tuple[Floats, Floats]
         Shazeer and Stern 2018, arXiv 1804.04235; transformers, optimization.py,
         Adafactor: tensors of one dimension are not factored.
     """
-    dense, expert, held = (meshes.zeros() for _ in range(3))
+    dense, expert, packed = (meshes.zeros() for _ in range(3))
     for gemm, inputs, outputs, copies in weight_shapes(layer, meshes):
         weights = len(split_widths(layer).get(gemm.name, (gemm.outputs,)))
         sums = copies * (weights * inputs + outputs)
         if gemm.split.startswith("expert"):
             expert = expert + sums
         else:
-            dense, held = dense + sums, held + inputs * outputs
+            dense, packed = dense + sums, packed + inputs * outputs
     every = layer.sharded_parameters / meshes.tp + layer.replicated_parameters
-    return dense + np.maximum(every - held, 0.0), expert
+    return dense + np.maximum(every - packed, 0.0), expert

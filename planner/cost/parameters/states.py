@@ -60,27 +60,27 @@ def state_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> States:
     """
     parts, shares = [], kept_share(pricing, meshes)
     for name in ("weights", "gradients", "optimizer"):
-        whole, divided = (
+        full, divided = (
             _by_stage(pricing, meshes, prefix + name) for prefix in ("", "sharded_")
         )
         if name == "gradients":
             lasting = ~appears_late(pricing, meshes)
-            whole, divided = lasting * whole, lasting * divided
-            whole = whole + _replica_buckets(pricing, meshes)
-        parts.append(shares[name] * _spread(owned, meshes, whole, divided))
+            full, divided = lasting * full, lasting * divided
+            full = full + _replica_buckets(pricing, meshes)
+        parts.append(shares[name] * _spread(owned, meshes, full, divided))
     weights, gradients, optimizer = parts
-    held = shares["weights"] * held_bytes(pricing, owned, meshes)
-    held = held + _whole_scales(owned, meshes, shares["weights"])
+    kept = shares["weights"] * held_bytes(pricing, owned, meshes)
+    kept = kept + _whole_scales(owned, meshes, shares["weights"])
     moments = shares["moments"] * rank_moments(pricing, owned, meshes)
-    held = held + reference_bytes(pricing, owned, meshes)
-    held = held + _copy_bytes(pricing, owned, meshes, shares["weights"])
-    return States(weights + held, gradients, optimizer + moments)
+    kept = kept + reference_bytes(pricing, owned, meshes)
+    kept = kept + _copy_bytes(pricing, owned, meshes, shares["weights"])
+    return States(weights + kept, gradients, optimizer + moments)
 
 
-def _spread(owned: Owned, meshes: Meshes, whole: Floats, divided: Floats) -> Floats:
+def _spread(owned: Owned, meshes: Meshes, full: Floats, divided: Floats) -> Floats:
     """Bytes of what a rank holds whole and in shards of every trained parameter."""
-    dense = owned.dense * (whole + divided / meshes.dp_shard)
-    return dense + owned.expert * (whole + divided / meshes.expert_shard)
+    dense = owned.dense * (full + divided / meshes.dp_shard)
+    return dense + owned.expert * (full + divided / meshes.expert_shard)
 
 
 def _copy_bytes(
@@ -116,8 +116,8 @@ def reference_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[By
     dense, expert = (
         _divisor(meshes, shards) for shards in (meshes.dp_shard, meshes.expert_shard)
     )
-    whole = (owned.dense + owned.frozen) / dense
-    return HALF * (whole + (owned.expert + owned.frozen_expert) / expert)
+    full = (owned.dense + owned.frozen) / dense
+    return HALF * (full + (owned.expert + owned.frozen_expert) / expert)
 
 
 def appears_late(pricing: Pricing, meshes: Meshes) -> npt.NDArray[np.bool_]:
@@ -144,11 +144,11 @@ def late_gradients(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Byt
     Returns:
         Memory, zero where gradients are part of the states. [B], shape (meshes,)
     """
-    whole = _by_stage(pricing, meshes, "gradients")
+    gradient_width = _by_stage(pricing, meshes, "gradients")
     divided = _by_stage(pricing, meshes, "sharded_gradients")
     late = appears_late(pricing, meshes)
     kept = late & (not pricing.training.optimizer_in_backward)
-    return np.where(kept, _spread(owned, meshes, whole, divided), 0.0)
+    return np.where(kept, _spread(owned, meshes, gradient_width, divided), 0.0)
 
 
 def _replica_buckets(pricing: Pricing, meshes: Meshes) -> Column[Bytes]:
@@ -165,15 +165,15 @@ def waiting_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Byte
     recipe = pricing.recipe
     waits = np.isin(meshes.zero, recipe.accumulates_at) & recipe.accumulates_unsharded
     waits &= (meshes.zero < 3) | (meshes.micro_batches > 1)
-    whole = recipe.accumulator_bytes * (owned.dense + owned.expert)
-    return np.where(waits, whole, 0.0)
+    full = recipe.accumulator_bytes * (owned.dense + owned.expert)
+    return np.where(waits, full, 0.0)
 
 
 def unsaved_bytes(pricing: Pricing, meshes: Meshes) -> States:
     """Bytes of a parameter that no checkpoint holds: copies and gradients. [B]."""
     names = ("computing", "gradients", "sharded_gradients", "step_gradients")
-    copies, whole, shards, step = (_by_stage(pricing, meshes, n) for n in names)
-    return States(copies, whole + shards, step)
+    copies, gradients, shards, step = (_by_stage(pricing, meshes, n) for n in names)
+    return States(copies, gradients + shards, step)
 
 
 def _by_stage(pricing: Pricing, meshes: Meshes, name: str) -> Floats:
@@ -225,14 +225,14 @@ def _whole_scales(owned: Owned, meshes: Meshes, here: Floats | float) -> Column[
 
 def _frozen_bytes(pricing: Pricing, owned: Owned, meshes: Meshes) -> Floats:
     """Frozen weights: 2 B beside adapters, else as the framework keeps weights."""
-    whole, divided = np.full(len(meshes), float(HALF)), meshes.zeros()
+    full, divided = np.full(len(meshes), float(HALF)), meshes.zeros()
     if pricing.training.frozen:
-        whole, divided = np.where(meshes.zero == 3, [divided, whole], [whole, divided])
+        full, divided = np.where(meshes.zero == 3, [divided, full], [full, divided])
     else:
-        whole = _by_stage(pricing, meshes, "weights")
+        full = _by_stage(pricing, meshes, "weights")
         divided = _by_stage(pricing, meshes, "sharded_weights")
-    return owned.frozen * (whole + divided / meshes.dp_shard) + owned.frozen_expert * (
-        whole + divided / meshes.expert_shard
+    return owned.frozen * (full + divided / meshes.dp_shard) + owned.frozen_expert * (
+        full + divided / meshes.expert_shard
     )
 
 
@@ -254,9 +254,9 @@ def optimizer_time(pricing: Pricing, owned: Owned, meshes: Meshes) -> Column[Sec
     shards = np.where(meshes.zero > 0, meshes.dp_shard, 1)
     expert_shards = np.where(meshes.zero > 0, meshes.expert_shard, 1)
     updated = owned.dense / shards + owned.expert / expert_shards
-    whole = np.where(meshes.zero < 2, owned.dense + owned.expert, 0.0)
+    full = np.where(meshes.zero < 2, owned.dense + owned.expert, 0.0)
     here = 1.0 - pricing.offload.optimizer
-    moved = here * shard_traffic(pricing, owned, updated) + LOCAL_TRAFFIC * whole
+    moved = here * shard_traffic(pricing, owned, updated) + LOCAL_TRAFFIC * full
     time = moved / stream_rate(pricing)
     if pricing.offload.optimizer:
         time = time + host_update_time(pricing, updated)

@@ -49,8 +49,8 @@ def newton_schulz_flops(layer: LayerKind, meshes: Meshes) -> Column[Flops]:
     total = meshes.zeros()
     for _, inputs, outputs, copies in weight_shapes(layer, meshes):
         short, long = np.minimum(inputs, outputs), np.maximum(inputs, outputs)
-        each = NEWTON_SCHULZ * (4 * short**2 * long + 2 * short**3)
-        total = total + copies * each
+        work = NEWTON_SCHULZ * (4 * short**2 * long + 2 * short**3)
+        total = total + copies * work
     return total
 
 

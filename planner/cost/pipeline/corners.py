@@ -67,8 +67,8 @@ def kinds_within(
     for size in np.unique(sizes[sizes > 0]).tolist():
         at = sizes == size
         for place, kind in enumerate(kinds):
-            least, negative = _windows(costs.runs, kind, size)
-            low[at, place] = _least_within(least, first[at], last[at])
+            lowest, negative = _windows(costs.runs, kind, size)
+            low[at, place] = _least_within(lowest, first[at], last[at])
             high[at, place] = -_least_within(negative, first[at], last[at])
     return low, high
 
@@ -103,8 +103,8 @@ def corner_durations(lines: DurationLines, corners: Corners) -> Counts:
     nothing = np.zeros_like(by_stage[:, :1])
     layers = np.concatenate([tiled, by_rank, nothing], axis=1)
     times = terms_of(lines.each.min(axis=1).T)
-    least: Counts = np.einsum("bst,st->sb", layers, times) + lines.fixed[:, None]
-    return least
+    lowest: Counts = np.einsum("bst,st->sb", layers, times) + lines.fixed[:, None]
+    return lowest
 
 
 class CornerPaths(NamedTuple):
@@ -131,11 +131,13 @@ class CornerPaths(NamedTuple):
             p2p: Transfers on each path. [1], shape (boxes,)
         """
         passes, boxes = Passes.of(costs, counts), len(p2p)
-        each = np.concatenate([passes.slots[:, :5], passes.updates[:, None]], axis=1)
-        layers = np.einsum("bcs,bst->bct", each, corners.terms)
+        patterns = np.concatenate(
+            [passes.slots[:, :5], passes.updates[:, None]], axis=1
+        )
+        layers = np.einsum("bcs,bst->bct", patterns, corners.terms)
         edges = passes.slots[:, 5:]
         edges = np.add.reduceat(edges, _unlike(costs.stages), axis=2)
-        columns = layers, each[:, :, 0], each[:, :, -1], edges
+        columns = layers, patterns[:, :, 0], patterns[:, :, -1], edges
         rest = p2p[:, None], passes.optimizers.sum(axis=1, keepdims=True)
         flat = [column.reshape(boxes, -1) for column in (*columns, *rest)]
         return cls(np.concatenate(flat, axis=1), splits_backward(costs))
@@ -159,9 +161,9 @@ def _columns(times: StepTimes, *, split: bool) -> Counts:
     Those of a layer by slot and term, of both ends, first gathers and last scatters of
     the first stage, one between and the last, a transfer, and the host's work.
     """
-    by_menu, whole = times.layers[:2], times.layers[2:]
-    layers = [*(each.min(axis=3) for each in by_menu), *whole]
-    kinds = np.stack([each[:, 0] for each in layers], axis=1)
+    by_menu, rest = times.layers[:2], times.layers[2:]
+    layers = [*(durations.min(axis=3) for durations in by_menu), *rest]
+    kinds = np.stack([durations[:, 0] for durations in layers], axis=1)
     problems, stages = len(kinds), times.edges[0].shape[1]
     edges = [edge[:, _unlike(stages)] for edge in times.edges]
     p2p = np.broadcast_to(times.p2p, problems)
@@ -214,9 +216,11 @@ def _windows(
     Each as the least over spans of one, two, four and so on of them.
     """
     of_layer = np.repeat(*np.array(runs).T)
-    held = np.concatenate([[0], np.cumsum(of_layer == kind)])
-    ends = np.minimum(np.arange(len(held)) + size, len(held) - 1)
-    return _doubled(held[ends] - held), _doubled(held - held[ends])
+    layers_before = np.concatenate([[0], np.cumsum(of_layer == kind)])
+    ends = np.minimum(np.arange(len(layers_before)) + size, len(layers_before) - 1)
+    return _doubled(layers_before[ends] - layers_before), _doubled(
+        layers_before - layers_before[ends]
+    )
 
 
 def _doubled(values: Counts) -> list[Counts]:
@@ -230,10 +234,10 @@ def _doubled(values: Counts) -> list[Counts]:
 
 def _least_within(rows: list[Counts], first: Counts, last: Counts) -> Counts:
     """Least of the values from a first to a last place, for several spans."""
-    found = np.empty(len(first), dtype=np.int64)
+    starts = np.empty(len(first), dtype=np.int64)
     level = np.log2(last - first + 1).astype(np.int64)
     for at in np.unique(level).tolist():
         some = level == at
         ends = first[some], last[some] + 1 - 2**at
-        found[some] = np.minimum(rows[at][ends[0]], rows[at][ends[1]])
-    return found
+        starts[some] = np.minimum(rows[at][ends[0]], rows[at][ends[1]])
+    return starts

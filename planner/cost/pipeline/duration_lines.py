@@ -37,13 +37,13 @@ class DurationLines:
         kinds, menu = len(costs.layers), len(costs.menu)
         none = np.zeros((costs.stages, kinds, menu), dtype=np.int64)
         fixed = _durations(costs, none)
-        each = np.zeros((kinds, menu, len(fixed)), dtype=np.int64)
+        slopes = np.zeros((kinds, menu, len(fixed)), dtype=np.int64)
         for kind, entry in np.ndindex(kinds, menu):
-            one = none.copy()
-            one[:, kind, entry] = 1
-            each[kind, entry] = _durations(costs, one) - fixed
-        each[:, :, 7 * costs.stages * costs.copies :] //= costs.vpp
-        return cls(costs, fixed, each)
+            unit = none.copy()
+            unit[:, kind, entry] = 1
+            slopes[kind, entry] = _durations(costs, unit) - fixed
+        slopes[:, :, 7 * costs.stages * costs.copies :] //= costs.vpp
+        return cls(costs, fixed, slopes)
 
     def at(self, points: Points) -> Counts:
         """Durations at several splits, exactly ``durations`` at whole layer counts.
@@ -60,8 +60,8 @@ class DurationLines:
         layers = np.concatenate([by_stage, by_rank, nothing], axis=1)
         assert layers.shape[1] == len(self.fixed)
         x = np.einsum("cskm,kms->sc", layers, self.each)
-        whole: Counts = np.rint(x).astype(np.int64) if x.dtype == float else x
-        return whole + self.fixed[:, None]
+        rounded: Counts = np.rint(x).astype(np.int64) if x.dtype == float else x
+        return rounded + self.fixed[:, None]
 
 
 def _durations(costs: StageCosts, counts: Counts) -> Counts:

@@ -54,13 +54,13 @@ def peak_columns(schedule: str, pp: int, vpp: int, micro_batches: int) -> PeakCo
     """Peaks of every rank as columns, for arithmetic on all of them at once."""
     table = peak_vectors(schedule, pp, vpp, micro_batches)
     flat = [peak for of_rank in table for peak in of_rank]
-    each = [len(of_rank) for of_rank in table]
+    chunks = [len(of_rank) for of_rank in table]
     return PeakColumns(
-        np.repeat(np.arange(pp), each),
+        np.repeat(np.arange(pp), chunks),
         np.array([peak.chunk for peak in flat]),
         np.array([peak.counts for peak in flat]).reshape(len(flat), vpp),
         np.array([peak.pending for peak in flat]).reshape(len(flat), vpp),
-        np.cumsum([0, *each[:-1]]),
+        np.cumsum([0, *chunks[:-1]]),
     )
 
 
@@ -93,6 +93,6 @@ def least_in_flight(
     p, m = p // copies, m // copies
     deep = np.where(folded, np.minimum(m, 2 * p - 1) + 1, deep)
     flat = np.minimum(m, np.where(split, p, p - rank))
-    held = np.where(v > 1, deep, flat)
-    cycles = np.where(folded, 2, -(-held // (p * v)))
-    return held, np.where(v > 1, np.minimum(m, p * cycles), held)
+    in_flight = np.where(v > 1, deep, flat)
+    cycles = np.where(folded, 2, -(-in_flight // (p * v)))
+    return in_flight, np.where(v > 1, np.minimum(m, p * cycles), in_flight)

@@ -148,8 +148,8 @@ def _times_of(costs: StageCosts) -> StepTimes:
     times = StepTimes.of(costs)
     if not costs.hosts:
         return times
-    pools, each = pool_of_stage(costs), map(LayerTimes.of, costs.hosts)
-    layers = (np.array(column)[pools] for column in zip(*each, strict=True))
+    pools, pool_times = pool_of_stage(costs), map(LayerTimes.of, costs.hosts)
+    layers = (np.array(column)[pools] for column in zip(*pool_times, strict=True))
     return times._replace(layers=LayerTimes(*layers))
 
 
@@ -217,8 +217,8 @@ class Passes(NamedTuple):
             Lengths. [ns], shape (lines, stages, kinds, menu)
         """
         fixed = sum(
-            weight[:, :, None] * each
-            for weight, each in (
+            weight[:, :, None] * pool_time
+            for weight, pool_time in (
                 (self.slots[:, 3], times.gather),
                 (self.slots[:, 4], times.scatter),
                 (self.updates, times.optimizer),

@@ -89,8 +89,8 @@ class MemoryRows:
         Returns:
             Memory. [block], shape (..., rows)
         """
-        held = counts[..., self.stages[self.rank], :, :]
-        by_row = np.einsum("...rckm,rckm->...r", held, self.factors) + self.constants
+        layers = counts[..., self.stages[self.rank], :, :]
+        by_row = np.einsum("...rckm,rckm->...r", layers, self.factors) + self.constants
         memory: Ints = by_row + self.at_work(counts)
         return memory
 
@@ -103,8 +103,8 @@ class MemoryRows:
         Returns:
             Memory. [block], shape (..., rows, vpp)
         """
-        held = self._on_chunks(terms)
-        return np.asarray(np.einsum("trc,...trc->...rc", self.weights, held))
+        on_chunks = self._on_chunks(terms)
+        return np.asarray(np.einsum("trc,...trc->...rc", self.weights, on_chunks))
 
     def by_term(self, counts: Counts) -> Ints:
         """Memory of every row at a split without the unit at work, by term.
@@ -115,8 +115,8 @@ class MemoryRows:
         flat = counts.reshape(self.depth, -1)
         of_layers = flat @ self.layers.reshape(-1, self.layers.shape[-1])
         terms = self._on_chunks(of_layers + self._ends_by_stage)
-        held: Ints = np.einsum("trc,trc->tr", self.weights, terms)
-        return held
+        memory: Ints = np.einsum("trc,trc->tr", self.weights, terms)
+        return memory
 
     def _on_chunks(self, terms: Ints) -> Ints:
         """Terms of stages on the chunks. [block], shape (..., terms, rows, vpp)."""
@@ -205,12 +205,12 @@ def passing_rows(costs: StageCosts) -> tuple[MemoryRows, ...]:
 @lru_cache(maxsize=16)
 def idle_rows(costs: StageCosts) -> tuple[MemoryRows, ...]:
     """Rows of the idle moments, on the ranks where a moment can be the fullest."""
-    found = (
+    columns = (
         idle_moment_rows(host, moment, fullest_on(host, moment) & ranks)
         for host, ranks in _hosted(costs)
         for moment in host.idle
     )
-    return tuple(rows for rows in found if len(rows.rank))
+    return tuple(rows for rows in columns if len(rows.rank))
 
 
 def rank_blocks(costs: StageCosts, counts: Counts) -> Counts:
@@ -239,12 +239,12 @@ def spared_blocks(costs: StageCosts, counts: Counts) -> Ints:
     """
     spared = np.zeros(costs.pp, dtype=np.int64)
     for host, ranks in _hosted(costs):
-        each = np.array([layer.spared for layer in host.layers])
-        by_stage = counts.sum(axis=2) @ each
+        layer_spared = np.array([layer.spared for layer in host.layers])
+        by_stage = counts.sum(axis=2) @ layer_spared
         by_stage[0] += host.embedding.spared
         by_stage[-1] += host.head.spared
-        held = by_stage[stages_by_rank(costs)].sum(axis=1)
-        spared = np.where(ranks, held, spared)
+        by_rank = by_stage[stages_by_rank(costs)].sum(axis=1)
+        spared = np.where(ranks, by_rank, spared)
     return spared
 
 
@@ -290,7 +290,7 @@ def idle_moment_rows(costs: StageCosts, moment: IdleMoment, ranks: Mask) -> Memo
     """
     stages = stages_by_rank(costs)
     pairs = zip(costs.layers, moment.layers, strict=True)
-    layers = [[[layer.static + held] for held in row] for layer, row in pairs]
+    layers = [[[layer.static + extra] for extra in row] for layer, row in pairs]
     first = costs.embedding.static + moment.embedding
     last = costs.head.static + moment.head
     return MemoryRows(

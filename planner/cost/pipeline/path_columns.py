@@ -26,10 +26,10 @@ class WeightedPath(NamedTuple):
     @classmethod
     def of(cls, paths: Sequence[Path], weights: Sequence[float]) -> "WeightedPath":
         """Add paths up."""
-        whole = np.rint(np.array(weights) * GRAIN).astype(np.int64)
-        counts = whole @ np.array([path.counts for path in paths])
-        p2p = int(whole @ np.array([path.p2p for path in paths]))
-        return cls(counts, p2p, int(whole.sum()))
+        grains = np.rint(np.array(weights) * GRAIN).astype(np.int64)
+        counts = grains @ np.array([path.counts for path in paths])
+        p2p = int(grains @ np.array([path.p2p for path in paths]))
+        return cls(counts, p2p, int(grains.sum()))
 
 
 @dataclass(frozen=True)
@@ -66,5 +66,5 @@ class PathColumns:
     def weighted(self) -> list[WeightedPath]:
         """The mean of the paths of each family."""
         sums = self.sums()
-        each = zip(sums.counts, sums.p2p.tolist(), strict=True)
-        return [WeightedPath(counts, p2p, self.pp) for counts, p2p in each]
+        paths = zip(sums.counts, sums.p2p.tolist(), strict=True)
+        return [WeightedPath(counts, p2p, self.pp) for counts, p2p in paths]

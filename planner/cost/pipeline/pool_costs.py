@@ -26,15 +26,18 @@ def pool_of_stage(costs: StageCosts) -> Ints:
     return np.array(costs.pool_of_rank)[ranks]
 
 
-def pick_stages(costs: StageCosts, each: Sequence[Columns]) -> Columns:
+def pick_stages(costs: StageCosts, pools: Sequence[Columns]) -> Columns:
     """Pick the columns of every virtual stage on its own pool.
 
     Returns:
         Columns of the same names. shape (stages,)
     """
     pool, stages = pool_of_stage(costs), np.arange(costs.stages)
-    kind = type(each[0])
+    kind = type(pools[0])
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     return kind(
-        **{n: np.array([getattr(one, n) for one in each])[pool, stages] for n in names}
+        **{
+            n: np.array([getattr(columns, n) for columns in pools])[pool, stages]
+            for n in names
+        }
     )

@@ -103,20 +103,20 @@ def stage_vectors(costs: StageCosts, counts: Counts) -> StageVectors:
     """
     if costs.hosts:
         return pick_stages(costs, [stage_vectors(h, counts) for h in costs.hosts])
-    each = {
+    columns = {
         name: np.array([getattr(layer, name) for layer in costs.layers], dtype=np.int64)
         for name in (*BY_MENU, *WHOLE)
     }
     per_kind = counts.sum(axis=2)
-    terms = {name: np.einsum("skm,km->s", counts, each[name]) for name in BY_MENU}
-    terms |= {name: per_kind @ each[name] for name in WHOLE}
+    terms = {name: np.einsum("skm,km->s", counts, columns[name]) for name in BY_MENU}
+    terms |= {name: per_kind @ columns[name] for name in WHOLE}
     for stage, end in ((0, costs.embedding), (-1, costs.head)):
         for name, column in terms.items():
             column[stage] += getattr(end, name)
     return StageVectors(**terms)
 
 
-def graph_of(costs: StageCosts, *, whole: bool = False) -> Graph:
+def graph_of(costs: StageCosts, *, unfolded: bool = False) -> Graph:
     """The operation graph of a mesh's schedule."""
     return pipeline_graph(
         costs.schedule,
@@ -126,7 +126,7 @@ def graph_of(costs: StageCosts, *, whole: bool = False) -> Graph:
         overlap_gather=costs.overlap_gather,
         overlap_scatter=costs.overlap_scatter,
         scatter_every=costs.scatter_every,
-        whole=whole,
+        unfolded=unfolded,
     )
 
 

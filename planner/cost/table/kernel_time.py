@@ -67,6 +67,11 @@ def kernels(*passes: Parts) -> Column[Seconds]:
     Args:
         passes: Time by cause. [s], shape (meshes,)
     """
-    times = [each.by_cause[c] for each in passes for c in KERNELS if c in each.by_cause]
+    times = [
+        pass_parts.by_cause[c]
+        for pass_parts in passes
+        for c in KERNELS
+        if c in pass_parts.by_cause
+    ]
     total: Floats = np.sum(times, axis=0)
     return total

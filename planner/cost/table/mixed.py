@@ -131,12 +131,12 @@ def _joined(hosts: tuple[StageCosts, ...], hosting: Sequence[int]) -> StageCosts
 
 def _least_layer(of_pools: tuple[LayerCosts, ...]) -> LayerCosts:
     """Least layer over the pools, number by number."""
-    least: dict[str, Any] = {}
+    lowest: dict[str, Any] = {}
     for field in fields(LayerCosts):
         values = [getattr(layer, field.name) for layer in of_pools]
         menus = isinstance(values[0], tuple)
-        least[field.name] = tuple(map(min, *values)) if menus else min(values)
-    return LayerCosts(**least)
+        lowest[field.name] = tuple(map(min, *values)) if menus else min(values)
+    return LayerCosts(**lowest)
 
 
 def _extra_layers(
@@ -156,14 +156,14 @@ def _extra_layers(
         Layers above ``ceil(L / stages)``. [1]
     """
     first = costs[0]
-    times = [quickest(one) for one in costs]
-    whole = prod(times)
+    times = [quickest(part) for part in costs]
+    product = prod(times)
     most = 0
-    for rates in ([whole // t for t in times], [max(c.budget, 1) for c in costs]):
+    for rates in ([product // t for t in times], [max(c.budget, 1) for c in costs]):
         weight = sum(n * r for n, r in zip(hosting, rates, strict=True)) * first.vpp
         most = max(most, -(-first.layer_count * max(rates) // max(weight, 1)))
-    least = -(-first.layer_count // first.stages)
-    return min(max(most, least) + 1 + free, first.layer_count) - least
+    balanced = -(-first.layer_count // first.stages)
+    return min(max(most, balanced) + 1 + free, first.layer_count) - balanced
 
 
 def quickest(costs: StageCosts) -> int:
@@ -197,7 +197,7 @@ def price_meshes(
         fill_table(part, own, menu, timed=timed)
         for part, own in pricing.on_parts(meshes)
     )
-    least: dict[str, Any] = {
+    lowest: dict[str, Any] = {
         name: _least([getattr(table, name) for table in tables])
         for name in ("forward", "backward", "saved", "transient", "first_gather",
                      "last_scatter", "p2p", "scatter_every")
@@ -206,7 +206,7 @@ def price_meshes(
         pricing,
         meshes,
         menu,
-        **least,
+        **lowest,
         units=tuple(
             _least_of(Unit, units)
             for units in zip(*(table.units for table in tables), strict=True)
@@ -261,22 +261,22 @@ def heaviest_bytes(
     Args:
         counts: Layers by stage, kind and menu entry. [1]
     """
-    held = rank_blocks(costs, counts) + spared_blocks(costs, counts)
+    used = rank_blocks(costs, counts) + spared_blocks(costs, counts)
     ranks = np.array([costs.pool(rank) for rank in range(costs.pp)])
-    found = []
+    rooms = []
     for pool, (part, own) in enumerate(pricing.on_parts(mesh)):
-        most = int(held[ranks == pool].max()) * BLOCK
+        most = int(used[ranks == pool].max()) * BLOCK
         buffers = float(buffer_bytes(part, own)[0])
         fixed = float(communication_bytes(part, own)[0]) + context_bytes(part)
         allocated = (most + buffers) * part.profile.memory_factor
-        found.append(device_bytes(part, allocated, fixed))
-    return max(found)
+        rooms.append(device_bytes(part, allocated, fixed))
+    return max(rooms)
 
 
 def _least(columns: Sequence[Ints]) -> Ints:
     """Least over the pools, entry by entry."""
-    least: Ints = np.min(columns, axis=0)
-    return least
+    lowest: Ints = np.min(columns, axis=0)
+    return lowest
 
 
 def _least_of(kind: Callable[..., Unit], units: Sequence[Unit]) -> Unit:

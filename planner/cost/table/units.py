@@ -54,10 +54,10 @@ class Unit:
 
     def at(self, row: int, copies: int) -> dict[str, int]:
         """The costs of one mesh by name. [ns] and [block]."""
-        found = {name: int(column[row]) for name, column in vars(self).items()}
-        twin = found.pop("twin")
-        found["optimizer"] += twin if copies > 1 else 0
-        return found
+        columns = {name: int(column[row]) for name, column in vars(self).items()}
+        twin = columns.pop("twin")
+        columns["optimizer"] += twin if copies > 1 else 0
+        return columns
 
 
 def nanoseconds(time: Column[Seconds]) -> IntColumn[Nanoseconds]:

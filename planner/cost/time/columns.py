@@ -136,8 +136,8 @@ class Context:
         span = self.rows.span
         if not isinstance(span, np.ndarray):
             return amount(span)
-        each, at = np.unique(span, return_inverse=True)
-        return np.array([amount(float(one)) for one in each])[at]
+        spans, at = np.unique(span, return_inverse=True)
+        return np.array([amount(float(number)) for number in spans])[at]
 
     @property
     def sigma(self) -> Floats:

@@ -42,7 +42,7 @@ def contention(
     pricing = data.pricing
     width = gather_width(pricing, linears=owned.matrices)
     trained = owned.dense + owned.expert
-    held = trained + owned.frozen + owned.frozen_expert
+    parameters = trained + owned.frozen + owned.frozen_expert
     reduced = pricing.recipe.gradient_bytes * trained
-    sent = gathers * width * held + reduces * reduced
+    sent = gathers * width * parameters + reduces * reduced
     return lost_share(pricing, sent, moved)

@@ -57,8 +57,8 @@ def context_exchange(context: Context, layer: LayerKind) -> tuple[Floats, Floats
     meshes = context.meshes
     if isinstance(layer.attention, SideBySide):
         scan = dealt_times(context, layer.attention)
-        beside = replace(layer, attention=layer.attention.beside)
-        ahead, behind = context_exchange(context, beside)
+        second = replace(layer, attention=layer.attention.beside)
+        ahead, behind = context_exchange(context, second)
         return scan[0] + ahead, scan[1] + behind
     if isinstance(layer.attention, ScanBlock):
         return dealt_times(context, layer.attention)

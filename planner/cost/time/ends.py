@@ -63,19 +63,19 @@ def embedding_end(context: Context) -> End:
     """
     pricing = context.pricing
     hidden, rows = pricing.model.hidden, context.local * context.sigma
-    held = context.longest.local * context.sigma
+    tokens = context.longest.local * context.sigma
     looked_up = hidden + pricing.model.input_table / pricing.model.vocab
     product = _outer_time(context)
     stays = pricing.recipe.keeps_stage_outputs & (context.meshes.pp > 1)
-    sent = np.where(stays, ELEMENT * pricing.model.stream_width * held, 0.0)
+    sent = np.where(stays, ELEMENT * pricing.model.stream_width * tokens, 0.0)
     ahead = memory_time(pricing, 4.0 * looked_up * rows, 1) + product
     weight = pending = context.meshes.zeros()
     if pricing.training.trains_embedding:
         weight = memory_time(pricing, 8.0 * looked_up * rows, 1) + product
-        pending = ELEMENT * looked_up * held
+        pending = ELEMENT * looked_up * tokens
     behind = weight + product
     _, once = input_exchange(context, hidden, gathers=1)
-    masks = pricing.recipe.dropout_bytes * hidden * held
+    masks = pricing.recipe.dropout_bytes * hidden * tokens
     forward = Parts().plus("compute", ahead).plus("tp_comm", once)
     backward = Parts().plus("compute", behind).plus("tp_comm", once)
     dense, loaded = mask_bytes(pricing, context.meshes)
@@ -125,11 +125,11 @@ def logit_bytes(pricing: Pricing, meshes: Meshes) -> Column[Bytes]:
     has the logits as the forward returns them beside, unless the loss takes none.
     """
     recipe = pricing.recipe
-    whole = recipe.logits_bytes
+    logits = recipe.logits_bytes
     if recipe.plain_logits_bytes is not None and _is_plain(pricing):
-        whole = recipe.plain_logits_bytes
+        logits = recipe.plain_logits_bytes
     kept = RETURNED.get(recipe.loss, 0) if recipe.keeps_outputs else 0
-    return kept + np.where(meshes.tp > 1, recipe.split_logits_bytes or whole, whole)
+    return kept + np.where(meshes.tp > 1, recipe.split_logits_bytes or logits, logits)
 
 
 def _is_plain(workload: Workload) -> bool:
@@ -239,6 +239,6 @@ def head_terms(context: Context) -> tuple[dict[str, Floats], dict[str, Floats]]:
     norm = model.hidden * context.local * context.sigma
     loss = pricing.profile.loss_traffic * logits
     moved = LOSS_FORWARD * loss + 4.0 * norm, (1 - LOSS_FORWARD) * loss + 5.0 * norm
-    for side, each in zip((ahead, behind), moved, strict=True):
-        side["norm_and_loss"] = memory_time(pricing, each, 3)
+    for side, size in zip((ahead, behind), moved, strict=True):
+        side["norm_and_loss"] = memory_time(pricing, size, 3)
     return ahead, behind

@@ -42,8 +42,8 @@ def core_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
         scan = scan_times(context, attention)
         if not isinstance(attention, SideBySide):
             return scan
-        beside = core_times(context, replace(layer, attention=attention.beside))
-        return scan[0] + beside[0], scan[1] + beside[1]
+        second = core_times(context, replace(layer, attention=attention.beside))
+        return scan[0] + second[0], scan[1] + second[1]
     if is_unfused(context.pricing):
         return _score_times(context, layer)
     ahead, behind = attention_time(context.pricing, **core_case(context, layer))
@@ -132,7 +132,7 @@ class Exchanges(NamedTuple):
 
 
 def tensor_exchange(
-    context: Context, layer: LayerKind, beside: dict[str, GemmTimes]
+    context: Context, layer: LayerKind, gemms: dict[str, GemmTimes]
 ) -> tuple[Floats, Floats]:
     """Exposed tensor-parallel time, forward and backward. [s].
 
@@ -141,13 +141,13 @@ def tensor_exchange(
     over the expert tensor group instead. The backward may gather once more.
 
     Args:
-        beside: Forward and backward of the layer's GEMMs by half and split. [s]
+        gemms: Forward and backward of the layer's GEMMs by half and split. [s]
     """
     meshes, profile = context.meshes, context.pricing.profile
     times = _exchanges(context, layer)
     once, back = _one_by_one(context, layer, times)
     if profile.tp_overlap:
-        pieces = _in_pieces(context, layer, times, beside)
+        pieces = _in_pieces(context, layer, times, gemms)
         beside_gemms = context.pricing.takes("tp_overlap", meshes)
         once = np.where(beside_gemms, pieces[0], once)
         back = np.where(beside_gemms, pieces[1], back)
@@ -170,8 +170,8 @@ def _exchanges(context: Context, layer: LayerKind) -> Exchanges:
     if width == ELEMENT or not pricing.profile.narrow_gathers:
         return Exchanges(wide, wide, wide)
 
-    def gathered(each: float) -> Floats:
-        message = each * layer.hidden * context.local
+    def gathered(columns: float) -> Floats:
+        message = columns * layer.hidden * context.local
         return wire.all_gather_time(context.links, message, context.tensor)
 
     copies = 2 if by_blocks(pricing) and not is_frozen(pricing, layer) else 1
@@ -202,7 +202,7 @@ def _in_pieces(
     context: Context,
     layer: LayerKind,
     times: Exchanges,
-    beside: dict[str, GemmTimes],
+    gemms: dict[str, GemmTimes],
 ) -> tuple[Floats, Floats]:
     """Exposed time of exchanges that run beside their GEMM in t pieces.
 
@@ -219,12 +219,12 @@ def _in_pieces(
 
     def shown(gemm: Floats, exchange: Floats) -> Floats:
         less = np.minimum(gemm, exchange)
-        whole = np.maximum(gemm + profile.tp_contention * less, exchange)
-        return whole + less / meshes.tp - gemm
+        both = np.maximum(gemm + profile.tp_contention * less, exchange)
+        return both + less / meshes.tp - gemm
 
     ahead, behind = meshes.zeros(), meshes.zeros()
     for region in _exchanging(layer):
-        column, row = (_of(beside, region, split) for split in ("column", "row"))
+        column, row = (_of(gemms, region, split) for split in ("column", "row"))
         adapted = _is_adapted(context, layer, region)
         ahead = ahead + (times.wide if adapted else shown(column[0], times.inputs))
         ahead = ahead + shown(row[0], times.wide)
@@ -259,11 +259,11 @@ def _is_adapted(context: Context, layer: LayerKind, region: str) -> bool:
     return frozen and _is_trained(context, layer, region)
 
 
-def _of(beside: dict[str, GemmTimes], region: str, split: str) -> GemmTimes:
+def _of(gemms: dict[str, GemmTimes], region: str, split: str) -> GemmTimes:
     """Times of the GEMMs of one half, or of both, under one tensor split. [s]."""
     chosen = [
         times
-        for key, times in beside.items()
+        for key, times in gemms.items()
         if key.startswith(region) and key.endswith(f" {split}")
     ]
     zero = np.zeros(1)

@@ -121,11 +121,11 @@ def expert_waits(
         return zero, zero
     narrow = 1 if context.pricing.training.precision in NARROW else 0
     experts = layer.ffn.experts / context.meshes.ep
-    each = profile.latency * profile.expert_launch * experts
+    launch = profile.latency * profile.expert_launch * experts
     ahead, behind = (
         profile.latency * profile.expert_wait
-        + shown_launches(PRODUCTS[way] * each, products[way])
-        + shown_launches(narrow * CASTS[way] * each, casts[way])
+        + shown_launches(PRODUCTS[way] * launch, products[way])
+        + shown_launches(narrow * CASTS[way] * launch, casts[way])
         for way in (0, 1)
     )
     return ahead, behind

@@ -30,11 +30,11 @@ class Shape(NamedTuple):
 def gemm_shape(context: Context, gemm: Gemm) -> Shape:
     """Tokens, columns and inputs of one GEMM on a rank."""
     meshes = context.meshes
-    one = np.ones(len(meshes))
+    ones = np.ones(len(meshes))
     routed = gemm.split.startswith("expert")
     ranks = meshes.etp if routed else meshes.tp
-    column = ranks if gemm.split.endswith("column") else one
-    row = ranks if gemm.split.endswith("row") else one
+    column = ranks if gemm.split.endswith("column") else ones
+    row = ranks if gemm.split.endswith("row") else ones
     rows = context.local
     if routed:
         rows = context.routed * gemm.calls
@@ -62,8 +62,8 @@ def gemm_weight_time(context: Context, layer: LayerKind, gemm: Gemm) -> Column[S
     assert isinstance(layer.ffn, Moe)
     rate = gemm_rate(pricing, grouped=True)
     others = layer.ffn.experts / context.meshes.ep - 1
-    each = ELEMENT / rate.bandwidth + rate.adding
-    gradients = others * outputs * inputs * each
+    element_time = ELEMENT / rate.bandwidth + rate.adding
+    gradients = others * outputs * inputs * element_time
     return gemm_time(rate, inputs, outputs, rows, wgrad=True) + gradients
 
 

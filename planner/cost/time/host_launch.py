@@ -54,10 +54,10 @@ def launched(
     if profile.cuda_graphs not in LAUNCHED_ONE_BY_ONE:
         return forward, backward
     link = context.pricing.topology.cluster.host_link
-    each = share * profile.latency * launch_time(link.name)
+    launch = share * profile.latency * launch_time(link.name)
     more = _beside_the_layer(context, routed=routed) + chunks * profile.host_ring
-    ahead = (profile.host_forward + more) * each
-    behind = (profile.host_backward + more) * each + again * ahead
+    ahead = (profile.host_forward + more) * launch
+    behind = (profile.host_backward + more) * launch + again * ahead
     return (
         forward.plus("launches", np.maximum(ahead - forward.total, 0.0)),
         backward.plus("launches", np.maximum(behind - backward.total, 0.0)),

@@ -87,22 +87,22 @@ def layer_work(context: Context, layer: LayerKind) -> Work:
     """Work of a layer, worked out once for all kinds of recompute. [s]."""
     if layer not in context.known:
         context.known[layer] = _worked_out(context, layer)
-    found: Work = context.known[layer]
-    return found
+    work: Work = context.known[layer]
+    return work
 
 
 def _worked_out(context: Context, layer: LayerKind) -> Work:
     """GEMMs, attention core, operators, and the exchanges beside them."""
     forward, backward = Parts(), Parts()
-    beside: dict[str, GemmTimes] = {}
+    products: dict[str, GemmTimes] = {}
     gemms = {gemm.name: gemm_times(context, layer, gemm) for gemm in layer.gemms()}
     for gemm in layer.gemms():
-        _collect(beside, gemm, *gemms[gemm.name])
+        _collect(products, gemm, *gemms[gemm.name])
     core, operators = core_times(context, layer), operator_times(context, layer)
     for ahead, behind in (*gemms.values(), core, operators):
         forward = forward.plus("compute", ahead)
         backward = backward.plus("compute", behind)
-    exchange = tensor_exchange(context, layer, beside)
+    exchange = tensor_exchange(context, layer, products)
     forward, backward, repeated = _communicate(
         context, layer, exchange, forward, backward
     )
@@ -110,7 +110,7 @@ def _worked_out(context: Context, layer: LayerKind) -> Work:
         {name: ahead for name, (ahead, _) in gemms.items()},
         core[0],
         operators[0],
-        beside,
+        products,
         exchange[0],
         repeated,
         (forward, backward),
@@ -243,26 +243,28 @@ def _expert_terms(
 
 
 def _expert_work(
-    context: Context, layer: LayerKind, beside: dict[str, GemmTimes]
+    context: Context, layer: LayerKind, gemms: dict[str, GemmTimes]
 ) -> tuple[GemmTimes, GemmTimes]:
     """Time of the experts' products, and of the casts of their inputs. [s]."""
-    whole = [times for key, times in beside.items() if " expert" in key]
+    experts = [times for key, times in gemms.items() if " expert" in key]
     casts = [
         _casts(context.pricing, *gemm_shape(context, gemm))
         for gemm in layer.gemms()
         if gemm.split.startswith("expert")
     ]
-    (ahead, behind), (cast, back) = (np.sum(times, axis=0) for times in (whole, casts))
+    (ahead, behind), (cast, back) = (
+        np.sum(times, axis=0) for times in (experts, casts)
+    )
     return (ahead - cast, behind - back), (cast, back)
 
 
 def _collect(
-    beside: dict[str, GemmTimes], gemm: Gemm, ahead: Floats, behind: Floats
+    gemms: dict[str, GemmTimes], gemm: Gemm, ahead: Floats, behind: Floats
 ) -> None:
     """Add a GEMM to the GEMMs of its half and split, which exchanges run beside."""
     key = f"{gemm.region} {gemm.split}"
-    sofar = beside.get(key, (np.zeros(len(ahead)), np.zeros(len(ahead))))
-    beside[key] = (sofar[0] + ahead, sofar[1] + behind)
+    sofar = gemms.get(key, (np.zeros(len(ahead)), np.zeros(len(ahead))))
+    gemms[key] = (sofar[0] + ahead, sofar[1] + behind)
 
 
 def _communicate(

@@ -92,9 +92,9 @@ def operator_times(context: Context, layer: LayerKind) -> tuple[Floats, Floats]:
     """Forward and backward time of norms, rotations, activations, permutes. [s]."""
     share, profile = shares(context), context.pricing.profile
     moved: dict[str, tuple[float, float]] = {}
-    for each in operators(layer):
-        ahead, behind = moved.get(each.split, (0.0, 0.0))
-        moved[each.split] = ahead + each.forward, behind + each.backward
+    for operator in operators(layer):
+        ahead, behind = moved.get(operator.split, (0.0, 0.0))
+        moved[operator.split] = ahead + operator.forward, behind + operator.backward
     sorting = sorting_bytes(context, layer)
     forward = np.sum([moved[key][0] * share[key] for key in moved], axis=0) + sorting
     backward = np.sum([moved[key][1] * share[key] for key in moved], axis=0) + sorting

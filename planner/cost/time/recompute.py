@@ -26,7 +26,7 @@ def module_time(
     context: Context,
     layer: LayerKind,
     kind: RecomputeKind,
-    beside: dict[str, GemmTimes],
+    gemms: dict[str, GemmTimes],
 ) -> Column[Seconds]:
     """Time of the operators and collectives that recomputed modules run again.
 
@@ -35,18 +35,18 @@ def module_time(
     take their share of the forward's launches, collectives their exposed time there.
 
     Args:
-        beside: Forward and backward of the layer's GEMMs by half and split. [s]
+        gemms: Forward and backward of the layer's GEMMs by half and split. [s]
 
     Leaves out waits for the host inside recomputed experts.
     """
     again, share = _operators_again(layer, kind), shares(context)
     moved = context.meshes.zeros()
-    for each in again:
-        moved = moved + each.forward * share[each.split]
+    for operator in again:
+        moved = moved + operator.forward * share[operator.split]
     every = sum(1 for _ in operators(layer))
     kernels = context.pricing.profile.forward_operators * len(again) / every
     time = memory_time(context.pricing, moved, kernels)
-    return time + _exchanges_again(context, layer, kind, beside)
+    return time + _exchanges_again(context, layer, kind, gemms)
 
 
 def skipped_gemm(pricing: Pricing, layer: LayerKind, kind: RecomputeKind) -> str:
@@ -117,7 +117,7 @@ def launch_share(layer: LayerKind, kind: RecomputeKind) -> float:
 def _operators_again(layer: LayerKind, kind: RecomputeKind) -> list[Operator]:
     """Memory-bound operators that run again, norms of dropped outputs among them."""
     names = {name for module in at_work(kind, layer) for name in module.operators}
-    again = [each for each in operators(layer) if each.name in names]
+    again = [operator for operator in operators(layer) if operator.name in names]
     norms = len(rebuilt(kind, layer).intersection(NORM_OUTPUTS))
     if norms:
         moved = NORM_AGAIN * layer.hidden * norms
@@ -129,20 +129,20 @@ def _exchanges_again(
     context: Context,
     layer: LayerKind,
     kind: RecomputeKind,
-    beside: dict[str, GemmTimes],
+    gemms: dict[str, GemmTimes],
 ) -> Column[Seconds]:
     """Exposed time of the collectives that run again; tensor ranks' by half. [s]."""
     names = {name for module in at_work(kind, layer) for name in module.exchanges}
     time = context.meshes.zeros()
     if "experts" in names:
         half = _ffn_alone(layer)
-        once, _ = tensor_exchange(context, half, beside)
+        once, _ = tensor_exchange(context, half, gemms)
         return time + once + expert_exchange(context, layer)
     if "ffn" in names:
         half = _ffn_alone(layer)
         if isinstance(half.ffn, Moe):
             half = replace(half, ffn=half.ffn.shared)
-        once, _ = tensor_exchange(context, half, beside)
+        once, _ = tensor_exchange(context, half, gemms)
         return time + once
     return time
 

@@ -27,10 +27,10 @@ def scan_times(context: Context, block: ScanBlock) -> tuple[Floats, Floats]:
     # Every rank multiplies the keys and queries of a repeated group again.
     ranks = np.asarray(context.meshes.tp * context.meshes.cp, dtype=float)
     again = block.attended(pricing.training.span, causal=False)
-    whole = work + again * block.repeated_width(ranks)
+    width = work + again * block.repeated_width(ranks)
     share = context.local / context.meshes.tp
     launch = rate.launch * pricing.profile.latency
-    forward = whole * share / rate.flops + rate.step * span + launch
+    forward = width * share / rate.flops + rate.step * span + launch
     return forward, rate.backward * forward
 
 

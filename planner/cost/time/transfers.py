@@ -48,8 +48,8 @@ def sharded_parts(
         data.pricing.takes(name, data.meshes).astype(np.float64) for name in BESIDE
     )
 
-    def shown(moved: Floats, hidden: Floats, beside: Floats, kappa: Floats) -> Floats:
-        excess = np.maximum(hidden - beside, 0.0) + kappa * np.minimum(hidden, beside)
+    def shown(moved: Floats, hidden: Floats, other: Floats, kappa: Floats) -> Floats:
+        excess = np.maximum(hidden - other, 0.0) + kappa * np.minimum(hidden, other)
         return moved - hidden + excess
 
     def ahead(moved: Floats) -> Floats:
@@ -79,8 +79,8 @@ def buffer_copies(data: DataGroups, owned: Owned) -> tuple[Floats, Floats]:
     """
     rate, profile = stream_rate(data.pricing), data.pricing.profile
     trained = owned.dense + owned.expert
-    held = trained + owned.frozen + owned.frozen_expert
-    there = profile.gather_copy * held / rate
+    parameters = trained + owned.frozen + owned.frozen_expert
+    there = profile.gather_copy * parameters / rate
     return there, there * owned.passes_back + profile.scatter_copy * trained / rate
 
 
@@ -154,12 +154,12 @@ def stage_transfer(
     rate, crosses = axes.stage_bandwidth(pricing.topology, meshes)
     if joint is not None:
         rate, crosses = joint, np.ones(len(meshes), dtype=bool)
-    whole = ELEMENT * pricing.model.stream_width * context.local
+    message = ELEMENT * pricing.model.stream_width * context.local
     split = sequence_split(meshes)
     scattered = pricing.profile.stage_scatter & (split == 1) & (meshes.tp > 1)
     share = np.where(scattered, 1.0 / meshes.tp, split)
-    time = wire.send_time(context.links, whole * share, rate, crosses)
-    gather = wire.all_gather_time(context.links, whole, context.tensor)
+    time = wire.send_time(context.links, message * share, rate, crosses)
+    gather = wire.all_gather_time(context.links, message, context.tensor)
     time = time + np.where(scattered, gather, 0.0)
     return np.where(meshes.pp > 1, time, 0.0)
 

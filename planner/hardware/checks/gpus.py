@@ -36,25 +36,25 @@ def gpu_findings(catalog: Catalog) -> Iterator[Finding]:
         One finding for each broken rule; the file's `deviates` gives reasons.
     """
     every = [gpu(name, catalog) for name in catalog.names("gpus")]
-    for its in every:
+    for spec in every:
         rules = (_clock, _formats, _memory, partial(_power, catalog))
-        broken = [found for rule in rules for found in rule(its)]
-        broken += [*_twins(its, every), *_frugal(its, every)]
+        broken = [breach for rule in rules for breach in rule(spec)]
+        broken += [*_twins(spec, every), *_frugal(spec, every)]
         for field, words in broken:
-            reason = its.deviates.get(field, "")
-            yield Finding("gpus", its.name, field, words, reason)
-        for field in set(its.deviates) - {field for field, _ in broken}:
+            reason = spec.deviates.get(field, "")
+            yield Finding("gpus", spec.name, field, words, reason)
+        for field in set(spec.deviates) - {field for field, _ in broken}:
             words = "deviates gives a reason, and no rule is broken"
-            yield Finding("gpus", its.name, field, words)
+            yield Finding("gpus", spec.name, field, words)
 
 
-def tensor_peak(its: GpuSpec) -> float:
+def tensor_peak(spec: GpuSpec) -> float:
     """Dense peak of 16-bit products.
 
     Returns:
         That of bf16, or of fp16 where there is no bf16. [FLOP/s]
     """
-    return its.peak_bf16 or its.peak_fp16 or 0.0
+    return spec.peak_bf16 or spec.peak_fp16 or 0.0
 
 
 def _off(ratio: float) -> float:
@@ -65,71 +65,73 @@ def _off(ratio: float) -> float:
 Broken = Iterator[tuple[str, str]]
 
 
-def _clock(its: GpuSpec) -> Broken:
+def _clock(spec: GpuSpec) -> Broken:
     """Peak = SMs x clock x FLOP of an SM in a clock, a power of two."""
-    if its.boost_clock is None:
+    if spec.boost_clock is None:
         return
-    width = tensor_peak(its) / its.sm_count / its.boost_clock
+    width = tensor_peak(spec) / spec.sm_count / spec.boost_clock
     if _off(width) > PEAKS:
         yield (
             "boost_clock",
-            f"{its.sm_count} SMs at {its.boost_clock / 1e6:.0f} MHz and "
-            f"{tensor_peak(its) / 1e12:.5g} TFLOP/s give {width:.1f} FLOP an SM and "
+            f"{spec.sm_count} SMs at {spec.boost_clock / 1e6:.0f} MHz and "
+            f"{tensor_peak(spec) / 1e12:.5g} TFLOP/s give {width:.1f} FLOP an SM and "
             "clock, no power of two",
         )
 
 
-def _formats(its: GpuSpec) -> Broken:
+def _formats(spec: GpuSpec) -> Broken:
     """Rates of narrower formats are powers of two of each other."""
     for a, b in FORMATS:
-        over, under = getattr(its, a), getattr(its, b)
+        over, under = getattr(spec, a), getattr(spec, b)
         if over and under and _off(over / under) > PEAKS:
             yield f"{a}/{b}", f"{over / under:.3g}, no power of two"
 
 
-def _memory(its: GpuSpec) -> Broken:
+def _memory(spec: GpuSpec) -> Broken:
     """Bandwidth = pins x rate of a pin."""
-    if its.memory_bus is None or its.memory_pin is None:
+    if spec.memory_bus is None or spec.memory_pin is None:
         return
-    rate = its.memory_bus * its.memory_pin
-    if abs(its.memory_bandwidth / rate - 1) > MEMORY:
+    rate = spec.memory_bus * spec.memory_pin
+    if abs(spec.memory_bandwidth / rate - 1) > MEMORY:
         yield (
             "memory_bandwidth",
-            f"{its.memory_bandwidth / GB:.5g} GB/s, {its.memory_bus} pins carry "
+            f"{spec.memory_bandwidth / GB:.5g} GB/s, {spec.memory_bus} pins carry "
             f"{rate / GB:.5g} GB/s",
         )
 
 
-def _power(catalog: Catalog, its: GpuSpec) -> Broken:
+def _power(catalog: Catalog, spec: GpuSpec) -> Broken:
     """A card takes no more than its connector carries."""
-    up = link(its.nvlink, catalog)
+    up = link(spec.nvlink, catalog)
     card = up.topology == "bus" or "bridge" in up.name
-    if card and its.tdp > MOST_OF_A_CARD:
-        yield "tdp", f"{its.tdp:.0f} W, a card takes at most {MOST_OF_A_CARD:.0f} W"
+    if card and spec.tdp > MOST_OF_A_CARD:
+        yield "tdp", f"{spec.tdp:.0f} W, a card takes at most {MOST_OF_A_CARD:.0f} W"
 
 
-def _twins(its: GpuSpec, every: Sequence[GpuSpec]) -> Broken:
+def _twins(spec: GpuSpec, every: Sequence[GpuSpec]) -> Broken:
     """One architecture, SM count and 16-bit peak: all other peaks are equal."""
     for field in TWINS:
-        own = getattr(its, field)
-        peers = [getattr(one, field) for one in every if _alike(its, one)]
+        own = getattr(spec, field)
+        peers = [getattr(other, field) for other in every if _alike(spec, other)]
         usual = median([peer for peer in peers if peer] or [0.0])
         if own and usual and abs(own / usual - 1) > PEAKS:
             yield (
                 field,
-                f"{own / 1e12:.5g} TFLOP/s, others of {its.arch} with {its.sm_count} "
+                f"{own / 1e12:.5g} TFLOP/s, others of {spec.arch} with {spec.sm_count} "
                 f"SMs have {usual / 1e12:.5g}",
             )
 
 
-def _alike(its: GpuSpec, other: GpuSpec) -> bool:
-    same = abs(tensor_peak(its) / tensor_peak(other) - 1) <= PEAKS
-    return same and (its.arch, its.sm_count) == (other.arch, other.sm_count)
+def _alike(spec: GpuSpec, other: GpuSpec) -> bool:
+    same = abs(tensor_peak(spec) / tensor_peak(other) - 1) <= PEAKS
+    return same and (spec.arch, spec.sm_count) == (other.arch, other.sm_count)
 
 
-def _frugal(its: GpuSpec, every: Sequence[GpuSpec]) -> Broken:
+def _frugal(spec: GpuSpec, every: Sequence[GpuSpec]) -> Broken:
     """FLOP per joule are near those of the architecture."""
-    family = [tensor_peak(one) / one.tdp for one in every if one.arch == its.arch]
-    ratio = tensor_peak(its) / its.tdp / median(family)
+    family = [
+        tensor_peak(other) / other.tdp for other in every if other.arch == spec.arch
+    ]
+    ratio = tensor_peak(spec) / spec.tdp / median(family)
     if not 1 / APART <= ratio <= APART:
-        yield "tdp", f"{ratio:.2g} times the FLOP per joule of {its.arch}"
+        yield "tdp", f"{ratio:.2g} times the FLOP per joule of {spec.arch}"

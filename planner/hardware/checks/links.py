@@ -19,26 +19,26 @@ ROUNDED = 0.005
 def link_findings(catalog: Catalog) -> Iterator[Finding]:
     """Links whose rate is not a whole number of their generation's."""
     for name in catalog.names("links"):
-        its = link(name, catalog)
+        spec = link(name, catalog)
         generation = name.split("-")[0]
         unit = LANE.get(generation) or NVLINK.get(generation)
-        words = "" if unit is None else _strange(its, unit)
-        if words and not _slower_bridge(its):
+        words = "" if unit is None else _strange(spec, unit)
+        if words and not _slower_bridge(spec):
             yield Finding("links", name, "per_link", words)
 
 
-def _strange(its: LinkSpec, unit: float) -> str:
+def _strange(spec: LinkSpec, unit: float) -> str:
     """Words on a rate that is no whole number of units."""
-    if its.links is None or its.per_link is None:
-        return "links and per_link are not given" if its.kind == "scale-up" else ""
+    if spec.links is None or spec.per_link is None:
+        return "links and per_link are not given" if spec.kind == "scale-up" else ""
     # A mesh may spread its links unevenly: only their sum is fixed.
-    rate = its.bandwidth if its.topology == "mesh" else its.per_link
+    rate = spec.bandwidth if spec.topology == "mesh" else spec.per_link
     units = float(rate / GB / unit)
     if round(units) >= 1 and abs(units / round(units) - 1) <= ROUNDED:
         return ""
     return f"{rate / GB:.5g} GB/s is no whole number of {unit:g} GB/s"
 
 
-def _slower_bridge(its: LinkSpec) -> bool:
+def _slower_bridge(spec: LinkSpec) -> bool:
     """Bridges of graphics cards run below the rate of a module's links."""
-    return its.name.endswith("bridge-rtx")
+    return spec.name.endswith("bridge-rtx")

@@ -18,31 +18,31 @@ def standings(catalog: Catalog) -> tuple[Standing, ...]:
     return tuple(_standing(rental(name, catalog), name, newest[:4]) for name in names)
 
 
-def _standing(found: Quote | None, name: str, year: str) -> Standing:
+def _standing(quote: Quote | None, name: str, year: str) -> Standing:
     """Standing of one GPU; old is what has no quote of the catalog's newest year."""
-    if found is None:
+    if quote is None:
         return Standing(name, None, note="no quote")
     weak = []
-    if found.quotes < ENOUGH:
+    if quote.quotes < ENOUGH:
         weak.append(f"fewer than {ENOUGH} quotes")
-    if found.date[:4] < year:
+    if quote.date[:4] < year:
         weak.append(f"none of {year}")
     return Standing(
         name,
-        found.price.amount,
-        found.low,
-        found.high,
-        found.quotes,
-        found.date,
+        quote.price.amount,
+        quote.low,
+        quote.high,
+        quote.quotes,
+        quote.date,
         ", ".join(weak),
     )
 
 
 def quote_findings(catalog: Catalog) -> Iterator[Finding]:
     """Prices with a quote far from the median."""
-    for one in standings(catalog):
-        if one.usd and not one.usd / FAR <= one.low <= one.high <= one.usd * FAR:
+    for row in standings(catalog):
+        if row.usd and not row.usd / FAR <= row.low <= row.high <= row.usd * FAR:
             words = (
-                f"quotes from {one.low:g} to {one.high:g} around {one.usd:g} USD/GPU-h"
+                f"quotes from {row.low:g} to {row.high:g} around {row.usd:g} USD/GPU-h"
             )
-            yield Finding("prices", one.name, "rental", words)
+            yield Finding("prices", row.name, "rental", words)

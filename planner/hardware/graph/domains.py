@@ -13,7 +13,9 @@ from planner.hardware.calibration import (
 from planner.hardware.catalog import Cluster, link
 
 
-def domain_calibration(cluster: Cluster, its: GpuCalibration) -> ScaleUpCalibration:
+def domain_calibration(
+    cluster: Cluster, calibration: GpuCalibration
+) -> ScaleUpCalibration:
     """Saturated bandwidths of a group that uses every link of its domain.
 
     f = full rate of the node's link / full rate of the GPU's own link
@@ -23,14 +25,14 @@ def domain_calibration(cluster: Cluster, its: GpuCalibration) -> ScaleUpCalibrat
     out where no switch is. Left out: that a bus and a mesh have other latencies.
     """
     node_link = cluster.scale_up
-    measured = its.scale_up_on.get(node_link.name)
+    measured = calibration.scale_up_on.get(node_link.name)
     if measured is not None:
         return measured
     own = link(cluster.gpu.nvlink, cluster.catalog)
     factor = node_link.full_bandwidth / own.full_bandwidth
     if node_link.topology == own.topology and factor == 1:
-        return its.scale_up
-    scaled = scaled_links(its.scale_up, factor)
+        return calibration.scale_up
+    scaled = scaled_links(calibration.scale_up, factor)
     if node_link.topology == "switch":
         return scaled
     return scaled.model_copy(

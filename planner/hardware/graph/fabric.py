@@ -132,8 +132,8 @@ def _uneven(cluster: Cluster, used: int) -> tuple[tuple[int, ...], ...]:
         for size, own in zip(sizes, units, strict=True)
     ]
     pairs = zip(levels, sizes, strict=True)
-    found = tuple(() if is_even(level, size) else level for level, size in pairs)
-    return found if any(found) else ()
+    uneven = tuple(() if is_even(level, size) else level for level, size in pairs)
+    return uneven if any(uneven) else ()
 
 
 def is_even(ranks: Sequence[int], size: int) -> bool:
@@ -142,7 +142,7 @@ def is_even(ranks: Sequence[int], size: int) -> bool:
     Returns:
         True where rank // size is the unit.
     """
-    return all(held == size for held in ranks[:-1]) and ranks[-1] <= size
+    return all(count == size for count in ranks[:-1]) and ranks[-1] <= size
 
 
 def _nodes_by_unit(spec: ClusterSpec, size: int, own: Sequence[int]) -> list[int]:
@@ -158,8 +158,8 @@ def _nodes_by_unit(spec: ClusterSpec, size: int, own: Sequence[int]) -> list[int
 
 def _level(nodes: Sequence[int], per_node: int, used: int) -> tuple[int, ...]:
     """Ranks of each unit in use, in order, when the first GPUs hold them."""
-    held: list[int] = []
+    counts: list[int] = []
     for count in nodes:
-        here = min(count * per_node, used - sum(held))
-        held += [here] if here > 0 else []
-    return tuple(held)
+        here = min(count * per_node, used - sum(counts))
+        counts += [here] if here > 0 else []
+    return tuple(counts)

@@ -138,8 +138,8 @@ def _ranks_in_units(fabric: Fabric, level: int, levels: Levels) -> int | None:
     listed = fabric.listed(level)
     if not listed:
         return _ranks_inside(levels, min(fabric.size(level), fabric.gpus))
-    whole = gcd(*listed) % prod(levels[-1]) == 0
-    return prod(size for size, _ in levels) if whole else None
+    divides = gcd(*listed) % prod(levels[-1]) == 0
+    return prod(size for size, _ in levels) if divides else None
 
 
 def _ranks_inside(levels: Levels, container: int) -> int | None:

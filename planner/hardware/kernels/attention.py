@@ -41,7 +41,7 @@ def _kernels() -> Mapping[str, _Kernel]:
 def attention_words() -> Mapping[str, str]:
     """Kernel of attention by every word that some tool has for it. [text]."""
     known = _kernels()
-    also = {word: name for name, its in known.items() for word in its.also}
+    also = {word: name for name, kernel in known.items() for word in kernel.also}
     return {**also, **{name: name for name in known}}
 
 
@@ -53,7 +53,9 @@ def attention_word(word: object) -> object:
 def attention_on(arch: str) -> tuple[str, ...]:
     """Kernels of attention that run on GPUs of an architecture."""
     known = _kernels().items()
-    return tuple(name for name, its in known if its.archs is None or arch in its.archs)
+    return tuple(
+        name for name, kernel in known if kernel.archs is None or arch in kernel.archs
+    )
 
 
 def stand_in(kernel: str, measured: Collection[str]) -> str | None:
@@ -63,6 +65,6 @@ def stand_in(kernel: str, measured: Collection[str]) -> str | None:
         The kernel itself where it was measured, else the nearest; None without one.
         [text]
     """
-    its = _kernels().get(kernel)
-    wanted = (kernel, *(its.like if its else ()))
+    known = _kernels().get(kernel)
+    wanted = (kernel, *(known.like if known else ()))
     return next((name for name in wanted if name in measured), None)

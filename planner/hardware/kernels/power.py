@@ -42,22 +42,22 @@ def rate_held(gpu: GpuSpec, node: NodeSpec) -> float:
     return float(share**law.exponent)
 
 
-def held(its: GpuCalibration, rate: float) -> GpuCalibration:
+def held(calibration: GpuCalibration, rate: float) -> GpuCalibration:
     """Calibration of a GPU whose cores are held back.
 
     Products and attention slow down; memory and links do not, since their clocks stay.
     """
     if rate == 1.0:
-        return its
+        return calibration
     products = {
         section: {
             name: entry.model_copy(update={"efficiency": entry.efficiency * rate})
-            for name, entry in getattr(its, section).items()
+            for name, entry in getattr(calibration, section).items()
         }
         for section in ("gemm", "grouped_gemm")
     }
-    curves = scaled_attention(its.attention, rate)
-    return its.model_copy(update={**products, "attention": curves})
+    curves = scaled_attention(calibration.attention, rate)
+    return calibration.model_copy(update={**products, "attention": curves})
 
 
 @cache

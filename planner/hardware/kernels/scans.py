@@ -84,7 +84,9 @@ def _scale(known: _Scan, name: str, chip: GpuSpec) -> float:
     measured = gpu(name, SHIPPED)
     if known.like is None:
         return chip.memory_bandwidth / measured.memory_bandwidth
-    pair = (scan_rate(known.like, one).flops for one in (chip, measured))
+    pair = (
+        scan_rate(known.like, chip_or_like).flops for chip_or_like in (chip, measured)
+    )
     return next(pair) / next(pair)
 
 

@@ -107,7 +107,7 @@ def architectures() -> Mapping[str, Architecture]:
     return read(path, _File).architectures
 
 
-def with_shapes(path: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def with_shapes(path: str, content: Mapping[str, Any]) -> dict[str, Any]:
     """A calibration file with the shapes that its products name filled in.
 
     Returns:
@@ -117,9 +117,9 @@ def with_shapes(path: str, given: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         CatalogError: An entry is wrong or names no known architecture.
     """
-    whole, gemm = dict(given), given.get("gemm")
+    result, gemm = dict(content), content.get("gemm")
     if not isinstance(gemm, Mapping):
-        return whole
+        return result
     where = f"{path}: gemm"
     shaped = {
         name: parse(f"{where}: {name}", entry, _Given)
@@ -127,14 +127,14 @@ def with_shapes(path: str, given: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(entry, Mapping) and "like" in entry
     }
     filled = {name: _dense(where, name, entry) for name, entry in shaped.items()}
-    whole["gemm"] = {**gemm, **filled}
-    if "grouped_gemm" not in given and shaped and len(shaped) == len(gemm):
-        whole["grouped_gemm"] = {
+    result["gemm"] = {**gemm, **filled}
+    if "grouped_gemm" not in content and shaped and len(shaped) == len(gemm):
+        result["grouped_gemm"] = {
             name: _grouped(dense, architectures()[shaped[name].like].grouped)
             for name, dense in filled.items()
             if name not in _NARROW
         }
-    return whole
+    return result
 
 
 def _dense(where: str, name: str, entry: _Given) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def _dense(where: str, name: str, entry: _Given) -> dict[str, Any]:
         )
     shape = architectures()[entry.like].product(name)
     sustained = 1.0 if entry.short_run is None else shape.sustained
-    held = "" if entry.short_run is None else f"; times {sustained:g}: {shape.held}"
+    times = "" if entry.short_run is None else f"; times {sustained:g}: {shape.held}"
     level = entry.short_run if entry.efficiency is None else entry.efficiency
     assert level is not None
     return shape.model_dump(
@@ -159,7 +159,7 @@ def _dense(where: str, name: str, entry: _Given) -> dict[str, Any]:
     ) | {
         "efficiency": round(level * sustained, 4),
         "sustained": sustained,
-        "source": f"{entry.source}{held}; shape of {entry.like}: {shape.source}",
+        "source": f"{entry.source}{times}; shape of {entry.like}: {shape.source}",
     }
 
 

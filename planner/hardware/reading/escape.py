@@ -26,9 +26,9 @@ def shown(text: object, keep: str = "") -> str:
     Returns:
         The text, other strange characters as Python spells them. [text]
     """
-    given = str(text)
-    strange = set(strange_in(given)).difference(keep)
-    return given.translate({ord(c): _spelt(c) for c in strange}) if strange else given
+    plain = str(text)
+    strange = set(strange_in(plain)).difference(keep)
+    return plain.translate({ord(c): _spelt(c) for c in strange}) if strange else plain
 
 
 def comment(text: object) -> str:

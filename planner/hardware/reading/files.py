@@ -137,15 +137,15 @@ def _shipped(kind: str) -> Mapping[str, Traversable]:
 
 def in_folder(where: Traversable) -> dict[str, Traversable]:
     """Files of facts in one folder, which may name nothing twice."""
-    found: dict[str, Traversable] = {}
+    files: dict[str, Traversable] = {}
     for file in sorted(where.iterdir(), key=lambda entry: entry.name):
         stem, dot, suffix = file.name.rpartition(".")
         if dot + suffix not in SUFFIXES:
             continue
-        if stem in found:
-            raise CatalogError(f"{file}: name: {stem} is also in {found[stem].name}")
-        found[stem] = file
-    return found
+        if stem in files:
+            raise CatalogError(f"{file}: name: {stem} is also in {files[stem].name}")
+        files[stem] = file
+    return files
 
 
 def entry_of(kind: str, name: str, file: Traversable) -> Entry:

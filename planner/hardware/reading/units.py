@@ -134,12 +134,12 @@ def parse_quantity(text: object, unit: str) -> float:
     return value
 
 
-def _unknown_unit(given: str, factors: Mapping[str, Decimal]) -> str:
+def _unknown_unit(unit: str, factors: Mapping[str, Decimal]) -> str:
     """Message with the given unit, the nearest unit and the allowed units."""
     by_fold = {name.casefold(): name for name in reversed(list(factors))}
-    near = nearest(given.casefold(), by_fold)
+    near = nearest(unit.casefold(), by_fold)
     hint = f" (did you mean {by_fold[near]}?)" if near else ""
-    return f"{given} is no unit here{hint}; units are {', '.join(factors)}"
+    return f"{unit} is no unit here{hint}; units are {', '.join(factors)}"
 
 
 def quantity_text(value: float, unit: str) -> str:

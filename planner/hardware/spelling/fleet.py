@@ -83,8 +83,8 @@ def _known(name: str, network: str | None, catalog: Catalog) -> Fleet:
     """A cluster of the catalog."""
     if network is not None:
         raise SpellingError(f"{name} is a cluster with a network of its own")
-    found = resolve_cluster(cluster(name, catalog), catalog)
-    return Fleet(name, "", found.gpus, found.gpu.name)
+    resolved = resolve_cluster(cluster(name, catalog), catalog)
+    return Fleet(name, "", resolved.gpus, resolved.gpu.name)
 
 
 def _count(body: str, catalog: Catalog) -> Count:
@@ -131,34 +131,40 @@ def _is_gpu(name: str, catalog: Catalog) -> bool:
 def _node_called(name: str, catalog: Catalog) -> NodeSpec | None:
     """A node of the catalog by its name, which may leave the provider out."""
     asked, every = tokens(name), catalog.names("nodes")
-    found = [known for known in every if tokens(known) == asked]
-    found = found or [known for known in every if _instance(known) == _instance(name)]
-    return node(found[0], catalog) if len(found) == 1 else None
+    names = [known for known in every if tokens(known) == asked]
+    names = names or [known for known in every if _instance(known) == _instance(name)]
+    return node(names[0], catalog) if len(names) == 1 else None
 
 
 def _instance(name: str) -> tuple[str, ...]:
     """Words of a node's name without those of its provider."""
-    told = tokens(name)
-    return told[1:] if told and told[0] in words().providers else told
+    name_words = tokens(name)
+    return (
+        name_words[1:]
+        if name_words and name_words[0] in words().providers
+        else name_words
+    )
 
 
 def _fleet(count: Count, network: str | None, catalog: Catalog) -> Fleet:
     """The cluster of a count."""
     if not count.each or (count.nodes or count.each) > MOST_NODES:
         raise SpellingError(f"a count is 1 to {MOST_NODES:,}")
-    its = _node_called(count.name, catalog)
-    if its is not None and not count.nodes:
-        nodes = count.each * (its.scale_up_domain // its.gpus_per_node)
-        return _of_nodes(its, nodes, its.gpus_per_node, network, catalog)
-    if its is None:
-        its = _usual(count, catalog)
-    nodes, each = (count.nodes, count.each) if count.nodes else _shared(count, its)
-    if each > its.gpus_per_node:
+    node_spec = _node_called(count.name, catalog)
+    if node_spec is not None and not count.nodes:
+        nodes = count.each * (node_spec.scale_up_domain // node_spec.gpus_per_node)
+        return _of_nodes(node_spec, nodes, node_spec.gpus_per_node, network, catalog)
+    if node_spec is None:
+        node_spec = _usual(count, catalog)
+    nodes, per_node = (
+        (count.nodes, count.each) if count.nodes else _shared(count, node_spec)
+    )
+    if per_node > node_spec.gpus_per_node:
         raise SpellingError(
-            f"the largest usual node of {its.gpu}, {its.name}, has "
-            f"{its.gpus_per_node} GPUs; given {each}"
+            f"the largest usual node of {node_spec.gpu}, {node_spec.name}, has "
+            f"{node_spec.gpus_per_node} GPUs; given {per_node}"
         )
-    return _of_nodes(its, nodes, each, network, catalog)
+    return _of_nodes(node_spec, nodes, per_node, network, catalog)
 
 
 def _usual(count: Count, catalog: Catalog) -> NodeSpec:
@@ -170,7 +176,9 @@ def _usual(count: Count, catalog: Catalog) -> NodeSpec:
             f"no usual node of {gpu.name} is known: write a cluster with a node of "
             "yours (--hardware DIR); GPUs with one: planner catalog nodes"
         )
-    holding = (its for its in nodes if its.gpus_per_node >= count.each)
+    holding = (
+        candidate for candidate in nodes if candidate.gpus_per_node >= count.each
+    )
     return next(holding, nodes[-1])
 
 
@@ -178,7 +186,7 @@ def _shared(count: Count, node: NodeSpec) -> tuple[int, int]:
     """Nodes, as few as hold a count, and the equal number of GPUs of each."""
     most = node.gpus_per_node
     nodes = -(-count.each // most)
-    each, odd = divmod(count.each, nodes)
+    per_node, odd = divmod(count.each, nodes)
     if odd:
         below, above = (nodes - 1) * most, nodes * most
         even = next(n for n in range(nodes, count.each + 1) if count.each % n == 0)
@@ -187,21 +195,25 @@ def _shared(count: Count, node: NodeSpec) -> tuple[int, int]:
             f"{most} ({node.name}); nearest: {below}x or {above}x, or say how, as "
             f"'{even} nodes of {count.each // even}'"
         )
-    return nodes, each
+    return nodes, per_node
 
 
 def _of_nodes(
-    its: NodeSpec, nodes: int, each: int, network: str | None, catalog: Catalog
+    node_spec: NodeSpec,
+    nodes: int,
+    per_node: int,
+    network: str | None,
+    catalog: Catalog,
 ) -> Fleet:
     """The cluster of equal nodes, with its name and words."""
-    name = f"{nodes} x {its.name}"
-    fields: dict[str, object] = {"node": its.name, "nodes": nodes}
-    told = f"{nodes:,} x {its.name}"
-    whole = its.gpus_per_node
-    if each < whole:
-        fields |= {"gpus_per_node": each}
-        name += f", {each} of {whole} GPUs"
-        told += f" with {each} of {whole} GPUs"
+    name = f"{nodes} x {node_spec.name}"
+    fields: dict[str, object] = {"node": node_spec.name, "nodes": nodes}
+    text = f"{nodes:,} x {node_spec.name}"
+    size = node_spec.gpus_per_node
+    if per_node < size:
+        fields |= {"gpus_per_node": per_node}
+        name += f", {per_node} of {size} GPUs"
+        text += f" with {per_node} of {size} GPUs"
     if network is not None:
         rails = network_called(network, catalog)
         fields |= {"nic": rails.nic}
@@ -210,5 +222,5 @@ def _of_nodes(
     fields = {"name": name, **fields}
     spec = resolve_cluster(ClusterSpec.model_validate(fields), catalog)
     if nodes > 1:
-        told += f" over {spec.node.nics_per_node} x {spec.nic.name} each"
-    return Fleet(fields, told, nodes * each, its.gpu)
+        text += f" over {spec.node.nics_per_node} x {spec.nic.name} each"
+    return Fleet(fields, text, nodes * per_node, node_spec.gpu)

@@ -38,13 +38,13 @@ def gpu_called(text: str, catalog: Catalog) -> GpuSpec:
     named = exact or [
         gpu for gpu in every if asked in map(tokens, (gpu.name, *gpu.called))
     ]
-    found = named or [gpu for gpu in every if _has(_own(gpu), asked)]
-    if not found and re.search(r"\ds$", plain):
+    matches = named or [gpu for gpu in every if _has(_own(gpu), asked)]
+    if not matches and re.search(r"\ds$", plain):
         return gpu_called(plain[:-1], catalog)
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(gpu.name for gpu in found)
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        names = ", ".join(gpu.name for gpu in matches)
         raise SpellingError(f"{text} may be any of {names}")
     raise SpellingError(f"no GPU is called {text!r}; {_nearest(asked, every)}")
 

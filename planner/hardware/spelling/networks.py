@@ -42,12 +42,12 @@ def network_called(text: str, catalog: Catalog) -> Network:
     every = [link for link in links if link.kind == "scale-out"]
     answering = [link for link in every if asked and asked <= _words(link)]
     plain = [link for link in answering if _own(link) <= asked | {str(link.fabric)}]
-    found = plain or answering
-    if len(found) != 1:
-        choice = [link.name for link in found or _akin(asked, every)]
-        problem = "may be any of" if found else "is no network here; nearest:"
+    matches = plain or answering
+    if len(matches) != 1:
+        choice = [link.name for link in matches or _akin(asked, every)]
+        problem = "may be any of" if matches else "is no network here; nearest:"
         raise UnknownNetworkError(f"network {text!r} {problem} {', '.join(choice)}")
-    (link,) = found
+    (link,) = matches
     alone = 1 if link.fabric in words().one_nic else None
     return Network(link.name, int(counted["nics"]) if counted else alone)
 

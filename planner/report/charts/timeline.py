@@ -153,7 +153,7 @@ class _Step:
 
     def __init__(self, priced: Priced) -> None:
         costs = priced.costs
-        self.graph: Graph = graph_of(costs, whole=True)
+        self.graph: Graph = graph_of(costs, unfolded=True)
         self.place: Placement = place_of(costs)
         x = durations(costs, stage_vectors(costs, priced.counts))
         self.ends = end_times(self.graph, x, costs.p2p)

@@ -64,7 +64,7 @@ class Case(NamedTuple):
             overlap_gather=self.overlap_gather,
             overlap_scatter=self.overlap_scatter,
             scatter_every=self.scatter_every,
-            whole=whole,
+            unfolded=whole,
         )
 
 

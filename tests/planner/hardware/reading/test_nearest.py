@@ -14,4 +14,4 @@ def test_at_most_three_names_are_alike_and_the_nearest_comes_first() -> None:
 
 def test_a_name_that_is_like_none_has_no_nearest() -> None:
     assert nearest("abacus", KNOWN) is None
-    assert nearest("h100", KNOWN, least=0.9) is None
+    assert nearest("h100", KNOWN, cutoff=0.9) is None
