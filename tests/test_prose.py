@@ -10,6 +10,21 @@ PACKAGES = ("planner", "benchmarks")
 RELATIVE = re.compile(r"(What|Whether|How|Where|Which|Who|Why|When|The same)\b")
 """Openings that say what a sentence is about only at its end, or elsewhere."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+NAMELESS = {
+    "beside",
+    "each",
+    "found",
+    "given",
+    "held",
+    "its",
+    "least",
+    "one",
+    "told",
+    "whole",
+}
+"""Words that say nothing of the thing that a local or an argument is."""
+NAMED = ("cost", "estimate", "hardware", "inference", "schedules")
+"""Rooms without such names."""
 NODES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -47,3 +62,35 @@ def test_the_rule_sees_what_it_forbids() -> None:
         'class A:\n    if True:\n        def f(self):\n            """How it is."""\n'
     )
     assert list(relative(inner)) == ["How it is."]
+
+
+def nameless(source: str) -> Iterator[str]:
+    """Locals and arguments of functions whose names say nothing. [text]."""
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, Function | ast.Lambda):
+            for node in ast.walk(function):
+                stored = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+                name = node.id if stored else getattr(node, "arg", None)
+                if name in NAMELESS and not isinstance(node, ast.keyword):
+                    yield f"{name} at line {node.lineno}"
+
+
+def test_locals_are_named_by_the_thing() -> None:
+    names = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for room in NAMED
+        for path in sorted((ROOT / "planner" / room).rglob("*.py"))
+        for name in nameless(path.read_text())
+    ]
+    assert names == []
+
+
+def test_the_rule_sees_names_that_say_nothing() -> None:
+    source = (
+        "def f(its):\n    for one in its: pass\n    return g(whole=lambda held: 1)\n"
+    )
+    assert sorted({name.split()[0] for name in nameless(source)}) == [
+        "held",
+        "its",
+        "one",
+    ]

@@ -19,7 +19,7 @@ class Moved:
 
     gathers: float
     """Bytes over those of one all-gather of keys and values in 16 bits. [1]"""
-    beside: ByRanks | None = None
+    core_share: ByRanks | None = None
     """Share of the attention core that runs meanwhile; None: the core waits, but for
     what a stack hides. [1]"""
 
@@ -42,8 +42,8 @@ def _all(_: Floats) -> float:
 
 
 _RING = KeyExchange(
-    forward=(Moved(1, beside=_all),),
-    backward=(Moved(3, beside=_all),),
+    forward=(Moved(1, core_share=_all),),
+    backward=(Moved(3, core_share=_all),),
     buffers=lambda _: 6.0,
 )
 """Keys and values go round; backward again, with their gradients in fp32. Two chunks
@@ -62,10 +62,10 @@ _ALL_GATHER = KeyExchange(
 Source: Llama 3, arXiv:2407.21783, section 3.3.2.
 """
 _GATHERED_RING = KeyExchange(
-    forward=(Moved(1, beside=lambda ranks: 1 / ranks),),
+    forward=(Moved(1, core_share=lambda ranks: 1 / ranks),),
     backward=(
-        Moved(1, beside=lambda ranks: 1 / ranks),
-        Moved(2, beside=lambda ranks: 1 - 1 / ranks),
+        Moved(1, core_share=lambda ranks: 1 / ranks),
+        Moved(2, core_share=lambda ranks: 1 - 1 / ranks),
     ),
     buffers=lambda ranks: ranks + 4,
 )

@@ -194,7 +194,7 @@ def _applies(moment: Moment) -> bool:
     cells = [cell for row in moment.layers for cell in row]
     units = [*cells, moment.embedding, moment.head]
     is_idle = moment.name not in (STEADY, BACKWARD)
-    return is_idle or any(np.any(unit.held) or np.any(unit.beside) for unit in units)
+    return is_idle or any(np.any(unit.held) or np.any(unit.largest) for unit in units)
 
 
 def _idle_parts(
@@ -212,7 +212,7 @@ def _idle_parts(
     }
     for name in CATEGORIES:
         parts[name] += sum(n * _value(getattr(unit, name)) for n, unit in units)
-    parts["transient"] += max((_value(unit.beside) for _, unit in units), default=0.0)
+    parts["transient"] += max((_value(unit.largest) for _, unit in units), default=0.0)
     return parts
 
 

@@ -283,5 +283,5 @@ def device_bytes(
         reserved = max(allocated, (allocated + cached) * profile.reserved_factor)
     roomy = reserved + fixed
     packed = min(allocated / profile.packing + fixed, roomy)
-    least, most = (known + (whole - known) * scale for whole in (packed, roomy))
-    return max(least, min(most, pricing.gpu.memory_capacity))
+    low, high = (known + (size - known) * scale for size in (packed, roomy))
+    return max(low, min(high, pricing.gpu.memory_capacity))

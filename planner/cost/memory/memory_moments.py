@@ -56,12 +56,12 @@ class Addend:
     optimizer: Amount = 0.0
     activations: Amount = 0.0
     transient: Amount = 0.0
-    beside: Amount = 0.0
+    largest: Amount = 0.0
     """Memory of which a rank has only the largest of its units. [B]"""
 
     @property
     def held(self) -> Amount:
-        """Sum of all categories but ``beside``. [B], shape (meshes,)."""
+        """Sum of all categories but ``largest``. [B], shape (meshes,)."""
         parts = (self.weights, self.gradients, self.optimizer)
         return sum(parts, self.activations + self.transient)
 
@@ -163,7 +163,7 @@ class _Filler:
 
         def without_optimizer(unit: Held) -> Addend:
             forms = quantising_bytes(self.pricing, unit.owned, self.meshes)
-            return Addend(optimizer=-unit.states.optimizer, beside=forms)
+            return Addend(optimizer=-unit.states.optimizer, largest=forms)
 
         return self._alike(START, without_optimizer, roots=False)
 
@@ -208,7 +208,7 @@ class _Filler:
         def stepping(unit: Held) -> Addend:
             copies = step_copies(self.pricing, unit.owned, self.meshes)
             working = step_working(self.pricing, unit.owned, self.meshes)
-            return Addend(gradients=unit.late, transient=copies, beside=working)
+            return Addend(gradients=unit.late, transient=copies, largest=working)
 
         return self._alike(STEP, stepping, roots=False)
 
@@ -221,7 +221,7 @@ class _Filler:
         through = ((zero == 1) | (zero == 2)) & (not recipe.gathers_in_place)
 
         def gathering(unit: Held) -> Addend:
-            return Addend(beside=through * unit_bytes(self.pricing, unit.owned))
+            return Addend(largest=through * unit_bytes(self.pricing, unit.owned))
 
         return self._alike(GATHER, gathering, roots=False)
 
@@ -230,7 +230,7 @@ class _Filler:
 
         def saving(unit: Held) -> Addend:
             together, alone = save_staging(self.pricing, unit.owned, self.meshes)
-            return Addend(transient=together, beside=alone)
+            return Addend(transient=together, largest=alone)
 
         return self._alike(SAVE, saving, roots=False)
 
@@ -269,7 +269,7 @@ class _Filler:
             for index, transient in enumerate(unit.transient):
                 kept, late, again = parts(unit, index)
                 cell = Addend(
-                    activations=kept, gradients=late, beside=again + transient
+                    activations=kept, gradients=late, largest=again + transient
                 )
                 row.append(cell.where(mask))
             cells.append(tuple(row))
@@ -307,7 +307,7 @@ class IdleColumns:
 
     name: str
     layers: Ints
-    beside: Ints
+    largest: Ints
     embedding: tuple[Ints, Ints]
     head: tuple[Ints, Ints]
 
@@ -327,9 +327,9 @@ class IdleColumns:
         return cls(
             moment.name,
             np.array([[whole(cell.held) for cell in row] for row in rows]),
-            np.array([[whole(cell.beside) for cell in row] for row in rows]),
-            (whole(moment.embedding.held), whole(moment.embedding.beside)),
-            (whole(moment.head.held), whole(moment.head.beside)),
+            np.array([[whole(cell.largest) for cell in row] for row in rows]),
+            (whole(moment.embedding.held), whole(moment.embedding.largest)),
+            (whole(moment.head.held), whole(moment.head.largest)),
         )
 
     def at(self, row: int, menu: tuple[int, ...]) -> IdleMoment:
@@ -350,5 +350,5 @@ class IdleColumns:
     def _by_mesh(self) -> tuple[Cells, Cells, list[list[int]]]:
         """Layers, and what is beside them, by mesh, kind and entry; ends by mesh."""
         ends = np.stack([*self.embedding, *self.head], axis=1)
-        layers, middle = (np.moveaxis(c, -1, 0) for c in (self.layers, self.beside))
+        layers, middle = (np.moveaxis(c, -1, 0) for c in (self.layers, self.largest))
         return layers.tolist(), middle.tolist(), ends.tolist()

@@ -102,7 +102,7 @@ def corner_durations(lines: DurationLines, corners: Corners) -> Counts:
     tiled = np.tile(by_stage, (1, 7 * costs.copies, 1))
     nothing = np.zeros_like(by_stage[:, :1])
     layers = np.concatenate([tiled, by_rank, nothing], axis=1)
-    times = terms_of(lines.each.min(axis=1).T)
+    times = terms_of(lines.slopes.min(axis=1).T)
     lowest: Counts = np.einsum("bst,st->sb", layers, times) + lines.fixed[:, None]
     return lowest
 

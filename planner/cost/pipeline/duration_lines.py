@@ -19,7 +19,7 @@ Points = npt.NDArray[np.float64] | Counts
 
 @dataclass(frozen=True)
 class DurationLines:
-    """``x = fixed + sum over (kind, menu) of each * layers of the slot's stage``.
+    """``x = fixed + sum over (kind, menu) of slopes * layers of the slot's stage``.
 
     The slot of an optimizer takes the layers of all its rank's stages: a layer costs
     as much on each.
@@ -28,7 +28,7 @@ class DurationLines:
     costs: StageCosts
     fixed: Counts
     """Durations of empty stages. [ns], shape (slots,)"""
-    each: Counts
+    slopes: Counts
     """Durations that one layer adds. [ns], shape (kinds, menu, slots)"""
 
     @classmethod
@@ -59,7 +59,7 @@ class DurationLines:
         nothing = np.zeros_like(points[:, :1])
         layers = np.concatenate([by_stage, by_rank, nothing], axis=1)
         assert layers.shape[1] == len(self.fixed)
-        x = np.einsum("cskm,kms->sc", layers, self.each)
+        x = np.einsum("cskm,kms->sc", layers, self.slopes)
         rounded: Counts = np.rint(x).astype(np.int64) if x.dtype == float else x
         return rounded + self.fixed[:, None]
 

@@ -30,7 +30,7 @@ class PeakColumns:
     """Pipeline rank. [1], shape (peaks,)"""
     chunk: Ints
     """Chunk whose backward starts. [1], shape (peaks,)"""
-    held: Ints
+    in_flight: Ints
     """Micro-batches in flight by chunk. [1], shape (peaks, vpp)"""
     pending: Ints
     """Micro-batches in flight that wait for their W. [1], shape (peaks, vpp)"""
@@ -43,8 +43,10 @@ class PeakColumns:
 
         Not to be written to. [1], shape (terms, peaks, vpp).
         """
-        works = np.arange(self.held.shape[1]) == self.chunk[:, None]
-        weights = np.stack([np.ones_like(self.held), works, self.held, self.pending])
+        works = np.arange(self.in_flight.shape[1]) == self.chunk[:, None]
+        weights = np.stack(
+            [np.ones_like(self.in_flight), works, self.in_flight, self.pending]
+        )
         weights.setflags(write=False)
         return weights
 

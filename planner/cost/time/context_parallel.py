@@ -106,11 +106,11 @@ def _shown(
     shown: Floats = np.zeros(len(ranks))
     for move in moves:
         moved = move.gathers * gather.time
-        if move.beside is None:
+        if move.core_share is None:
             shown = shown + alone * moved
         else:
-            shown = shown + _excess(moved, move.beside(ranks) * core, gather.lost)
-    if any(move.beside for move in moves):
+            shown = shown + _excess(moved, move.core_share(ranks) * core, gather.lost)
+    if any(move.core_share for move in moves):
         shown = shown + (ranks - 1) * operator_latency(pricing)
     return np.where(ranks > 1, shown, 0.0)
 

@@ -54,7 +54,7 @@ def layer_time(
         context, forward, backward, routed=routed, again=share, chunks=chunks
     )
     if routed:
-        own = _expert_work(context, layer, work.beside)
+        own = _expert_work(context, layer, work.split_gemms)
         ahead, behind = expert_waits(context, layer, *own)
         passes = (
             passes[0].plus("expert_launches", ahead),
@@ -75,7 +75,7 @@ class Work:
     """Forward of each GEMM by name."""
     core: Floats
     operators: Floats
-    beside: dict[str, GemmTimes]
+    split_gemms: dict[str, GemmTimes]
     """GEMMs by half and split, which exchanges run beside."""
     exchange: Floats
     repeated: Floats
@@ -137,7 +137,7 @@ def repeated(
     split = tensor_share(context.pricing, layer, kind, context.meshes)
     again["tensor_exchange"] = split * work.exchange
     if kind.modules:
-        again["modules"] = module_time(context, layer, kind, work.beside)
+        again["modules"] = module_time(context, layer, kind, work.split_gemms)
     return again
 
 

@@ -50,13 +50,13 @@ class Fleet:
 
     Attributes:
         cluster: Name of a cluster, or fields of one. [-]
-        told: Nodes and network in words; empty for a cluster that has a name. [text]
+        words: Nodes and network in words; empty for a cluster that has a name. [text]
         gpus: GPUs. [1]
         gpu: Name of the GPU. [-]
     """
 
     cluster: str | dict[str, object]
-    told: str
+    words: str
     gpus: int
     gpu: str
 

@@ -173,7 +173,7 @@ def _words(
     kept = " in fp32" if "precision" in training.get("lora", {}) else ""
     every = {
         "model": named.told,
-        "cluster": fleet.told,
+        "cluster": fleet.words,
         "training.seq_len": f"sequences of {training['seq_len']:,} tokens",
         "training.global_batch": f"{training['global_batch']:,} sequences a step",
         "framework": str(fields["framework"]),

@@ -148,7 +148,7 @@ def _cells(table: CostTable) -> Ints:
         table.saved + table.transient,
     ]
     for idle in table.idle:
-        columns += [idle.layers, idle.layers + idle.beside]
+        columns += [idle.layers, idle.layers + idle.largest]
     shape = table.forward.shape
     return np.concatenate([np.broadcast_to(each, shape) for each in columns])
 
