@@ -26,7 +26,7 @@ from planner.questions.inputs.limits import MEMORY
 from planner.questions.inputs.progress import OnProgress
 from planner.questions.outputs.answer import Answer, Rows
 from planner.questions.plan import Robust
-from planner.questions.question import Question, untold
+from planner.questions.question import Question
 from planner.report.heading import heading
 from planner.search.stop import Stop, under
 from planner.specs.answer import explanation as answers
@@ -48,7 +48,7 @@ class Explain(Question["Reasoned"]):
     job: Job
     robust: bool = True
 
-    def answer(self, stop: Stop, told: OnProgress = untold) -> "Reasoned":  # noqa: ARG002
+    def answer(self, stop: Stop, told: OnProgress | None = None) -> "Reasoned":  # noqa: ARG002
         """Search reasons; the job's warnings go in.
 
         Raises:

@@ -21,7 +21,7 @@ from planner.questions.inputs.given import (
 )
 from planner.questions.inputs.progress import OnProgress
 from planner.questions.outputs.answer import Answer, Rows
-from planner.questions.question import Question, untold
+from planner.questions.question import Question
 from planner.report.heading import Heading, heading
 from planner.search.stop import Stop, under
 from planner.specs.answer import memory as answers
@@ -44,7 +44,7 @@ class Memory(Question["Training | Serving"]):
     def answer(
         self,
         stop: Stop,
-        told: OnProgress = untold,  # noqa: ARG002
+        told: OnProgress | None = None,  # noqa: ARG002
     ) -> "Training | Serving":
         """Complete the layout, and add up what it holds.
 

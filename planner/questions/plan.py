@@ -32,11 +32,11 @@ from planner.questions.inputs.given import (
     within,
 )
 from planner.questions.inputs.limits import MEMORY
-from planner.questions.inputs.progress import OnProgress
+from planner.questions.inputs.progress import OnProgress, telling
 from planner.questions.outputs.answer import Answer, Rows
 from planner.questions.outputs.files import write_whole
 from planner.questions.outputs.rows import plan_row
-from planner.questions.question import Question, untold
+from planner.questions.question import Question
 from planner.report.charts.search import SearchState
 from planner.report.heading import heading
 from planner.search.emptiness import has_legal
@@ -68,7 +68,7 @@ class Plan(Question["Planned"]):
     robust: bool = True
     written: bool = False
 
-    def answer(self, stop: Stop, told: OnProgress = untold) -> "Planned":
+    def answer(self, stop: Stop, told: OnProgress | None = None) -> "Planned":
         """Search the plans of every phase.
 
         Raises:
@@ -82,7 +82,8 @@ class Plan(Question["Planned"]):
 
             for phase in phases:
                 require_written(phase.job.workloads, phase.job.file)
-        return planned(phases, top=self.top, stop=stop, robust=self.robust, told=told)
+        tell = telling(told, stop)
+        return planned(phases, top=self.top, stop=stop, robust=self.robust, told=tell)
 
 
 @dataclass(frozen=True)

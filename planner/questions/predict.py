@@ -25,7 +25,7 @@ from planner.questions.inputs.given import (
 from planner.questions.inputs.progress import OnProgress
 from planner.questions.outputs.answer import Answer, Rows
 from planner.questions.outputs.rows import plan_row
-from planner.questions.question import Question, untold
+from planner.questions.question import Question
 from planner.report.heading import heading
 from planner.search.emptiness import has_legal
 from planner.search.stop import Stop, under
@@ -50,7 +50,7 @@ class Predict(Question["Priced"]):
 
     job: Job
 
-    def answer(self, stop: Stop, told: OnProgress = untold) -> "Priced":  # noqa: ARG002
+    def answer(self, stop: Stop, told: OnProgress | None = None) -> "Priced":  # noqa: ARG002
         """Complete and price the layouts.
 
         Raises:

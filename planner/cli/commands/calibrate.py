@@ -11,7 +11,7 @@ from planner.cli.options import Calibration, Hardware, TimeLimit
 from planner.cli.output import show
 from planner.cli.stopping import this_run
 from planner.job.calibration_file import read_calibration
-from planner.questions.flow.calibrate import fitted
+from planner.questions.calibrate import fitted
 from planner.questions.inputs.overlay import catalog_with
 from planner.questions.outputs.files import write_whole
 from planner.report.calibration import calibration_report

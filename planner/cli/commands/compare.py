@@ -27,7 +27,7 @@ from planner.cli.stopping import MemoryLimit
 from planner.comparison.answer import Comparison
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.job.calibration_file import read_calibration
-from planner.questions.flow.compare import compared, refuse_lost, runner
+from planner.questions.compare import Compare, refuse_lost, runner
 from planner.questions.inputs.limits import MEMORY
 from planner.questions.inputs.overlay import catalog_with
 from planner.report.comparison import comparison_report
@@ -158,22 +158,22 @@ def compare(
     given, assumed = line.given(specs or [], catalog)
     run = runner(scheduler, fall_back=fall_back, note=_note)
     own = None if calibration is None else read_calibration(calibration, catalog)
+    question = Compare(
+        given,
+        run,
+        catalog,
+        own,
+        assignments or (),
+        deadline,
+        budget,
+        time_limit,
+        memory_limit,
+        effort,
+        tolerance,
+        resume,
+    )
     with candidate_progress() as told:
-        answer = compared(
-            given,
-            run,
-            assignments=assignments or (),
-            deadline=deadline,
-            budget=budget,
-            time_limit=time_limit,
-            memory_limit=memory_limit,
-            effort=effort,
-            tolerance=tolerance,
-            resume=resume,
-            catalog=catalog,
-            calibration=own,
-            told=told,
-        )
+        answer = question.answer(told)
     text = answer.model_dump_json(by_alias=True, indent=2)
     deliver(with_assumed(comparison_report(answer), assumed), text, json_to)
     command = again(context, "compare", SHOWN)

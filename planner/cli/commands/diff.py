@@ -13,13 +13,12 @@ from planner.cli.progress import search_progress
 from planner.cli.stopping import MemoryLimit, this_run
 from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import read_calibration
-from planner.job.loading import load
-from planner.planning.difference import Compared, difference_of
-from planner.questions.flow.diff import holds_plan, planned_side, read_side
+from planner.job.loading import Job, load
+from planner.planning.difference import Compared
+from planner.questions.diff import Diff, holds_plan, read_side
 from planner.questions.inputs.limits import MEMORY
 from planner.questions.inputs.overlay import catalog_with
 from planner.report.answers.difference import difference_page, difference_screen
-from planner.search.stop import Stop
 
 SideA = Annotated[
     Path,
@@ -69,20 +68,17 @@ def diff(
     stop = this_run().limited(time_limit, memory_limit)
     check_writable(json=json_to, report=report_to)
     catalog = catalog_with(hardware)
-    sides = zip((a, b), stop.shared(2), strict=True)
-    ours, theirs = (_side(path, catalog, calibration, part) for path, part in sides)
-    answer = difference_of(ours, theirs)
+    sides = (_side(path, catalog, calibration) for path in (a, b))
+    with search_progress() as told:
+        answer = Diff(*sides).answer(stop, told)
     text = answer.model_dump_json(by_alias=True, indent=2)
     deliver(difference_screen(answer), text, json_to)
     write_report(report_to, lambda: difference_page(answer))
 
 
-def _side(
-    path: Path, catalog: Catalog, calibration: Path | None, stop: Stop
-) -> Compared:
-    """A plan that is read, or a job that is planned."""
-    if holds_plan(path):
-        own = None if calibration is None else read_calibration(calibration, catalog)
-        return read_side(path, catalog, own)
-    with search_progress() as told:
-        return planned_side(load(path, (), catalog, calibration), stop, told)
+def _side(path: Path, catalog: Catalog, calibration: Path | None) -> Compared | Job:
+    """A plan that is read, or a job that is to be planned."""
+    if not holds_plan(path):
+        return load(path, (), catalog, calibration)
+    own = None if calibration is None else read_calibration(calibration, catalog)
+    return read_side(path, catalog, own)

@@ -14,9 +14,9 @@ from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.spread import FallBack, Resume, Scheduler
 from planner.cli.stopping import MemoryLimit
 from planner.errors import InfeasibleError, TimeLimitError
-from planner.questions.flow.compare import refuse_lost, runner
-from planner.questions.flow.sweep import fields_over, swept
+from planner.questions.compare import refuse_lost, runner
 from planner.questions.inputs.limits import MEMORY
+from planner.questions.sweep import SweepOver, fields_over
 from planner.report.sweep import sweep_report
 from planner.specs.answer.sweep import SweepAnswer
 
@@ -82,17 +82,11 @@ def sweep(
     )
     job = asked.unasked()
     asked.save()
+    question = SweepOver(
+        job, fields, run, robust == "on", time_limit, memory_limit, resume
+    )
     with candidate_progress() as told:
-        answer = swept(
-            job,
-            fields,
-            run,
-            robust=robust == "on",
-            time_limit=time_limit,
-            memory_limit=memory_limit,
-            resume=resume,
-            told=told,
-        )
+        answer = question.answer(told)
     text = answer.model_dump_json(by_alias=True, indent=2)
     deliver(with_assumed(sweep_report(answer), asked.assumed), text, json_to)
     command = again(context, "sweep", SHOWN)

@@ -26,14 +26,14 @@ from planner.job.calibration_file import read_calibration
 from planner.job.loading import Job, load
 from planner.launch import PlanFile, read_plan
 from planner.launch.emit import PLAN
-from planner.questions.flow.validate import (
+from planner.questions.inputs.overlay import catalog_with
+from planner.questions.outputs.files import write_whole
+from planner.questions.validate import (
     SEARCH_TIME,
     beside_log,
     plan_beside_log,
     validated,
 )
-from planner.questions.inputs.overlay import catalog_with
-from planner.questions.outputs.files import write_whole
 from planner.report.pages.validation import validation_page
 from planner.report.validation import validation_report
 

@@ -14,8 +14,8 @@ from planner.job.calibration_file import CalibrationFile
 from planner.job.loading import Job
 from planner.launch import check_folder, read_plan, require_written, write_folder
 from planner.launch.emit import PLAN
-from planner.questions.flow.calibrate import fitted
-from planner.questions.flow.diff import refuse_planless
+from planner.questions.calibrate import fitted
+from planner.questions.diff import refuse_planless
 from planner.questions.inputs.overlay import catalog_with
 from planner.questions.inputs.progress import OnProgress
 from planner.questions.nearest import with_nearest

@@ -10,8 +10,8 @@ from planner.evidence.accuracy.validation import Validation
 from planner.evidence.rows.logs import read_log
 from planner.hardware.reading.files import SHIPPED
 from planner.hardware.reading.yaml_text import parse_yaml
-from planner.questions.flow.calibrate import fitted
-from planner.questions.flow.validate import beside_log, validated
+from planner.questions.calibrate import fitted
+from planner.questions.validate import beside_log, validated
 from planner.report.pages.validation import summary_page
 from planner.web.answers.line import line_of
 from planner.web.answers.plan import Tell

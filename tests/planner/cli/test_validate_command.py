@@ -39,9 +39,7 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Validation:
             )
         ]
     )
-    monkeypatch.setattr(
-        "planner.questions.flow.validate.validate", lambda *_, **__: made
-    )
+    monkeypatch.setattr("planner.questions.validate.rows_beside", lambda *_, **__: made)
     return made
 
 

@@ -20,9 +20,9 @@ from planner.cli.progress import search_progress
 from planner.cli.screens import LIMITS, SHOWN, Verbose, again
 from planner.cli.stopping import MemoryLimit, this_run
 from planner.job.calibration_file import read_calibration
-from planner.questions.flow.size import Sized, sized
 from planner.questions.inputs.limits import MEMORY
 from planner.questions.inputs.overlay import catalog_with
+from planner.questions.size.search import Sized, SizeModel
 from planner.report.answers.size import ROUNDS, rounds, size_page, size_screen
 from planner.report.run import short
 from planner.report.screen.fitting import Part
@@ -153,7 +153,7 @@ def size(
         measured_in=str(calibration),
     )
     with search_progress() as told:
-        found = sized(ask, stop=stop, told=told)
+        found = SizeModel(ask).answer(stop, told)
     text = found.answer.model_dump_json(by_alias=True, indent=2)
     deliver(_shown(context, found, verbose=verbose), text, json_to)
     write_report(report_to, lambda: size_page(found.answer, found.flow.page(0.0)))

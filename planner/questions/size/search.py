@@ -9,8 +9,9 @@ from planner.errors import BadInputError, InfeasibleError, TimeLimitError
 from planner.job.loading import Job
 from planner.job.scaling_law import FLOPS_PER_TOKEN, FORWARD, Size, fitted_range
 from planner.models import preset
-from planner.questions.inputs.progress import OnProgress
+from planner.questions.inputs.progress import OnProgress, telling
 from planner.questions.plan import Planned, phases_to_plan, planned
+from planner.questions.question import Question
 from planner.search.stop import Stop
 from planner.sizing.ask import FIRST, Ask
 from planner.sizing.rate import DAY, Rate
@@ -64,27 +65,29 @@ class Sized:
     flow: Planned
 
 
-def sized(ask: Ask, *, stop: Stop, told: OnProgress) -> Sized:
-    """Find the model that a limit of time or money trains best.
+@dataclass(frozen=True)
+class SizeModel(Question[Sized]):
+    """`planner size`: the model that a limit of time or money trains best.
 
     A cluster is as fast as the best plan of the catalogue's dense model nearest to the
     size. Another size asks for another model, until size and model agree.
 
-    Args:
-        ask: The question. [-]
-        stop: Ends the searches. [-]
-        told: Called about ten times a second with the state of a search. [-]
-
-    Returns:
-        The answer. [-]
-
-    Raises:
-        BadInputError: A name, a field or a limit is wrong.
-        InfeasibleError: No model of the catalogue fits.
-        TimeLimitError: The time ended before the first plan.
+    Attributes:
+        ask: Limits and cluster. [-]
     """
-    search = _Search(ask, stop, told)
-    return _told(ask, search.settled(), search)
+
+    ask: Ask
+
+    def answer(self, stop: Stop, told: OnProgress | None = None) -> Sized:
+        """Plan models of the catalogue until size and model agree.
+
+        Raises:
+            BadInputError: A name, a field or a limit is wrong.
+            InfeasibleError: No model of the catalogue fits.
+            TimeLimitError: The time ended before the first plan.
+        """
+        search = _Search(self.ask, stop, telling(told, stop))
+        return _told(self.ask, search.settled(), search)
 
 
 @dataclass

@@ -1,11 +1,9 @@
 """`planner.size`: the model that time or money trains best."""
 
-import time
 from typing import TYPE_CHECKING
 
 from pydantic import PrivateAttr
 
-from planner.questions.flow.size import Sized, sized
 from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,
@@ -16,10 +14,10 @@ from planner.questions.inputs.given import (
     measured_in,
     within,
 )
-from planner.questions.inputs.limits import MEMORY, memory_bytes
-from planner.questions.inputs.progress import OnProgress, telling
+from planner.questions.inputs.limits import MEMORY
+from planner.questions.inputs.progress import OnProgress
 from planner.questions.outputs.answer import Answer, Rows
-from planner.search.stop import Stop
+from planner.questions.size.search import Sized, SizeModel
 from planner.sizing.ask import asked
 from planner.specs.answer import size as answers
 
@@ -95,7 +93,6 @@ def size(
         TimeLimitError: The time ended before the first plan.
     """
     within("time_limit", time_limit, 0.0)
-    stop = Stop(time.monotonic() + time_limit, memory_bytes(memory_limit))
     catalog = catalog_given(hardware)
     ask = asked(
         on,
@@ -110,5 +107,5 @@ def size(
         calibration=calibration_given(calibration, catalog),
         measured_in=measured_in(calibration),
     )
-    found = sized(ask, stop=stop, told=telling(on_progress, stop))
+    found = SizeModel(ask).within(time_limit, memory_limit, on_progress)
     return Size.of(found.answer, found)
