@@ -11,6 +11,7 @@ from planner.cost.attention import QUERY_BLOCK
 from planner.cost.kernels import ELEMENT, NARROW, GemmRate, gemm_time
 from planner.cost.meshes import Floats, Groups
 from planner.cost.network.collectives import (
+    NO_RATE,
     all_gather_time,
     all_reduce_time,
     all_to_all_time,
@@ -160,7 +161,7 @@ def collective(kernel: Shaped) -> float:
     name = kernel.key["gpu"]
     group = _group(name, kernel.number("num_gpus"))
     links = replace(
-        cluster_fabric(_topology(name), calibration(name, SHIPPED)), nvls=0.0
+        cluster_fabric(_topology(name), calibration(name, SHIPPED)), nvls=NO_RATE
     )
     return float(COLLECTIVES[kernel.key["op_name"]](links, _one(kernel.size), group)[0])
 

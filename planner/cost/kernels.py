@@ -15,6 +15,7 @@ from planner.cost.workload import Workload
 from planner.hardware.calibration import AttentionCurve, GemmCalibration
 from planner.hardware.kernels.attention import UNFUSED, stand_in
 from planner.hardware.reading.quantities import (
+    BytesPerSecond,
     Column,
     FlopPerSecond,
     Seconds,
@@ -47,11 +48,11 @@ tokens, 0.3 for 4,096 (MooreThreads/SimuMax configs/system, accumulate=True). [1
 class GemmRate:
     """The additive GEMM model of one GPU and number format."""
 
-    flops: float
+    flops: FlopPerSecond
     """Sustained matrix rate. [FLOP/s]"""
-    bandwidth: float
+    bandwidth: BytesPerSecond
     """HBM bandwidth over the traffic factor. [B/s]"""
-    overhead: float
+    overhead: Seconds
     """Launch, prologue and tail. [s]"""
     element: float = ELEMENT
     """Bytes of one number of a GEMM's inputs. [B]"""
@@ -64,22 +65,30 @@ class GemmRate:
 
     @classmethod
     def of(
-        cls, entry: GemmCalibration, gpu: GpuSpec, peak: FlopPerSecond, **own: float
+        cls,
+        entry: GemmCalibration,
+        gpu: GpuSpec,
+        peak: FlopPerSecond,
+        *,
+        latency: float = 1.0,
+        element: float = ELEMENT,
+        adding: float = 0.0,
     ) -> Self:
         """Constants of a calibrated product on a GPU.
 
         Args:
             peak: Peak of the format times the stack's clock. [FLOP/s]
-            own: Fields of this class, in place of those of the calibration. [-]
+            latency: Factor of the stack on what a launch takes. [1]
         """
-        measured = {
-            "flops": peak * entry.efficiency,
-            "bandwidth": gpu.memory_bandwidth / (entry.traffic or 1e-9),
-            "overhead": entry.overhead,
-            "ramp": entry.ramp,
-        }
-        waves = Waves(gpu.sm_count, entry.tail, entry.depth)
-        return cls(**measured | own, waves=waves)
+        return cls(
+            flops=peak * entry.efficiency,
+            bandwidth=gpu.memory_bandwidth / (entry.traffic or 1e-9),
+            overhead=entry.overhead * latency,
+            ramp=entry.ramp,
+            waves=Waves(gpu.sm_count, entry.tail, entry.depth),
+            element=element,
+            adding=adding,
+        )
 
 
 def gemm_rate(
@@ -101,7 +110,7 @@ def gemm_rate(
         entry,
         gpu,
         _peak(pricing, wanted) * pricing.profile.clock,
-        overhead=entry.overhead * pricing.profile.latency,
+        latency=pricing.profile.latency,
         element=_element(pricing, wanted),
         adding=_adding_time(pricing, entry),
     )

@@ -24,6 +24,10 @@ from planner.hardware.reading.quantities import Bytes, BytesPerSecond, Column, S
 FEW_RANKS = 0.25
 """Power of 8 / n by which a group below eight ranks saturates at a longer message,
 fitted to the tables of ``benchmarks/kernels``. [1]"""
+NO_RATE = BytesPerSecond(0)
+"""Rate of what is not there. [B/s]"""
+ANY_RATE = BytesPerSecond(np.inf)
+"""Rate without a limit. [B/s]"""
 UNLIMITED = (np.inf, np.inf, np.inf)
 """Channels of a tree whose rate is not known. [B/s]"""
 
@@ -36,7 +40,7 @@ class Fabric:
     """Bus bandwidth of a large ring inside a domain. [B/s]"""
     pair: BytesPerSecond | None
     """Bandwidth of large collectives of two ranks; None: as of more. [B/s]"""
-    nvls: float
+    nvls: BytesPerSecond
     """Bus bandwidth of a large in-switch all-reduce; 0 without it. [B/s]"""
     nvls_ranks: int
     """Fewest ranks for which NCCL reduces in the switch. [1]"""
@@ -50,7 +54,7 @@ class Fabric:
     tuner: NcclConstants
     line_rate: float
     """Datasheet rate of the scale-up links. [B/s]"""
-    exit_rate: float
+    exit_rate: BytesPerSecond
     """Line rate at which one collective can leave a domain. [B/s]"""
     copied: float
     """Part of a ring's pass that is as long as the whole message below a switch. [1]"""
@@ -70,7 +74,9 @@ class Fabric:
         """Rate at which a rank of a domain sends to few or many others at once."""
         return self._unless_pair(self.all_to_all / self.few(ranks, 1), ranks)
 
-    def _unless_pair(self, rate: Floats, ranks: Ints) -> Column[BytesPerSecond]:
+    def _unless_pair(
+        self, rate: Column[BytesPerSecond], ranks: Ints
+    ) -> Column[BytesPerSecond]:
         """The rate, and that of a pair where two ranks of a bus have one. [B/s]."""
         return rate if self.pair is None else np.where(ranks == 2, self.pair, rate)
 
@@ -97,7 +103,7 @@ class Fabric:
 def fabric(pricing: Pricing) -> Fabric:
     """Collect the measured rates that the cluster of a job needs."""
     topology, profile = pricing.topology, pricing.profile
-    exits = topology.cluster.nic.bandwidth if profile.single_nic else np.inf
+    exits = topology.cluster.nic.bandwidth if profile.single_nic else ANY_RATE
     return cluster_fabric(
         topology, pricing.calibration, slowed=profile.network, exit_rate=exits
     )
@@ -108,7 +114,7 @@ def cluster_fabric(
     calibration: GpuCalibration,
     *,
     slowed: float = 1.0,
-    exit_rate: float = np.inf,
+    exit_rate: BytesPerSecond = ANY_RATE,
 ) -> Fabric:
     """Collect the measured rates of a cluster.
 
@@ -125,7 +131,7 @@ def cluster_fabric(
     return Fabric(
         ring=links.ring_bandwidth,
         pair=links.pair_bandwidth,
-        nvls=links.nvls_all_reduce_bandwidth or 0.0,
+        nvls=links.nvls_all_reduce_bandwidth or NO_RATE,
         nvls_ranks=links.nvls_min_ranks or 0,
         all_to_all=links.all_to_all_bandwidth,
         reduced=Saturation.of(links.all_reduce_curve),
@@ -154,9 +160,9 @@ def _slowed(measured: NetworkCalibration, factor: float) -> NetworkCalibration:
 
 def _inside(
     links: Fabric,
-    message: Floats,
+    message: Column[Bytes],
     group: Groups,
-    plateau: Floats,
+    plateau: Column[BytesPerSecond],
     switch: npt.NDArray[np.bool_],
 ) -> Column[Seconds]:
     """Time of one pass inside a domain, at the curve's rate for a like message. [s].
@@ -186,7 +192,7 @@ def _line_rate(links: Fabric, group: Groups) -> Column[BytesPerSecond]:
 
 
 def _outside(
-    links: Fabric, message: Floats, group: Groups, *, passes: int
+    links: Fabric, message: Column[Bytes], group: Groups, *, passes: int
 ) -> Column[Seconds]:
     """Time of ring passes across domains: the faster of LL128 and Simple. [s]."""
     n, q = group.size, group.domains
@@ -248,12 +254,12 @@ def all_reduce_time(
         Time, zero for groups of one rank. [s], shape (meshes,)
     """
 
-    def inside() -> Floats:
+    def inside() -> Column[Seconds]:
         switch = (links.nvls > 0) & (group.size >= links.nvls_ranks)
         plateau = np.where(switch, links.nvls, links.rings(group.size, 2))
         return 2 * _inside(links, message, group, plateau, switch)
 
-    def outside() -> Floats:
+    def outside() -> Column[Seconds]:
         tree = _tree(links, message, group)
         return np.minimum(_outside(links, message, group, passes=2), tree)
 
@@ -261,7 +267,9 @@ def all_reduce_time(
 
 
 def _by_place(
-    group: Groups, inside: Callable[[], Floats], outside: Callable[[], Floats]
+    group: Groups,
+    inside: Callable[[], Column[Seconds]],
+    outside: Callable[[], Column[Seconds]],
 ) -> Column[Seconds]:
     """Time inside or across domains; a case that no group is in is not priced. [s]."""
     several = group.size > 1
@@ -270,7 +278,7 @@ def _by_place(
     return np.where(several, np.where(group.intra, near, far), 0.0)
 
 
-def _tree(links: Fabric, message: Floats, group: Groups) -> Floats:
+def _tree(links: Fabric, message: Column[Bytes], group: Groups) -> Column[Seconds]:
     """Time of NCCL's double binary tree over domains, chains or the switch inside.
 
     Of two domains each is a leaf once and a root once, so that the message crosses

@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 
 from planner.cost.meshes import Floats
-from planner.hardware.reading.quantities import Bytes, Column, Seconds
+from planner.hardware.reading.quantities import Bytes, BytesPerSecond, Column, Seconds
 from planner.hardware.scale_up import Curve
 
 CURVE_RANKS = 8
@@ -23,7 +23,7 @@ class Saturation:
     """Messages. [B]"""
     times: Column[Seconds]
     """Times of the messages, made never to fall. [s]"""
-    plateau: float
+    plateau: BytesPerSecond
     """Bus bandwidth of the largest message. [B/s]"""
 
     @classmethod
@@ -35,7 +35,7 @@ class Saturation:
         """
         sizes, rates = np.array(curve, dtype=np.float64).T
         times = np.maximum.accumulate(CURVE_PASSES * sizes / rates)
-        return cls(sizes, times, float(rates[-1]))
+        return cls(sizes, times, BytesPerSecond(rates[-1]))
 
     def share(self, message: Column[Bytes]) -> Floats:
         """Part of the plateau that a message reaches.

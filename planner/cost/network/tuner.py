@@ -20,8 +20,8 @@ FEW_CHANNELS = 4
 
 def _hop(
     constants: NcclConstants, medium: str, algorithm: str, protocol: Protocol
-) -> float:
-    value: float | None = getattr(constants.hop_latency[medium][algorithm], protocol)
+) -> Seconds:
+    value: Seconds | None = getattr(constants.hop_latency[medium][algorithm], protocol)
     assert value is not None
     return value
 
