@@ -20,8 +20,8 @@ Files = Mapping[str, str]
 class Target:
     """A program that a plan can be written for; code is imported at first use.
 
-    The folder of a target in ``targets`` has ``gaps.py`` (gaps), ``writer.py`` (write)
-    and ``reader.py`` (reads, read).
+    The folder of a target in ``targets`` has ``writer.py`` (write) and ``reader.py``
+    (reads, read).
 
     Attributes:
         framework: Framework whose limits, recipe and profile price a plan. [text]
@@ -53,7 +53,8 @@ class Target:
 
     def gaps(self, brief: Brief) -> tuple[Gap, ...]:
         """Features of a plan that the target cannot express. [-]."""
-        gaps: tuple[Gap, ...] = self._code("gaps").gaps(brief)
+        code = import_module(f"{CODE}.gaps")
+        gaps: tuple[Gap, ...] = code.gaps(brief, self.framework, self.writer)
         return (*gaps, *_pool_gaps(brief))
 
     def write(self, brief: Brief) -> Program:

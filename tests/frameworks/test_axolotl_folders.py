@@ -20,12 +20,12 @@ sys.path.insert(0, str(LAUNCH))
 
 from accelerate_plans import drawn_plans, filed, jobs, plan_of  # noqa: E402  # beside
 from golden_folders import ROOT  # noqa: E402
+from target_gaps import axolotl as gaps  # noqa: E402
 
 from planner.frameworks.accelerate.axolotl.known import FILE  # noqa: E402
 from planner.launch import emit, write_folder  # noqa: E402
 from planner.launch.read_plan import PlanFile  # noqa: E402
 from planner.launch.targets.accelerate.plan import fsdp  # noqa: E402
-from planner.launch.targets.axolotl.gaps import gaps  # noqa: E402
 from planner.launch.targets.axolotl.writer import arguments  # noqa: E402
 
 pytestmark = pytest.mark.frameworks

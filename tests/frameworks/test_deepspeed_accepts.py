@@ -14,10 +14,10 @@ sys.path.insert(0, str(LAUNCH))
 
 from deepspeed_plans import LAYOUTS, drawn_plans, plan_file  # noqa: E402  # beside these
 from many_plans import jobs  # noqa: E402
+from target_gaps import deepspeed as gaps  # noqa: E402
 
 from planner.frameworks.deepspeed.launch.known import unknown  # noqa: E402
 from planner.launch import PlanFile  # noqa: E402
-from planner.launch.targets.deepspeed.gaps import gaps  # noqa: E402
 from planner.launch.targets.deepspeed.writer import configuration  # noqa: E402
 
 pytestmark = pytest.mark.frameworks

@@ -19,13 +19,13 @@ sys.path.insert(0, str(LAUNCH))
 
 from accelerate_plans import drawn_plans, filed, jobs, plan_of  # noqa: E402  # beside
 from golden_folders import ROOT  # noqa: E402
+from target_gaps import llamafactory as gaps  # noqa: E402
 
 from planner.frameworks.accelerate.llamafactory.known import FILE  # noqa: E402
 from planner.launch import emit, write_folder  # noqa: E402
 from planner.launch.read_plan import PlanFile  # noqa: E402
 from planner.launch.targets.accelerate.placement import DS_FILE, zero  # noqa: E402
 from planner.launch.targets.accelerate.plan import deepspeed  # noqa: E402
-from planner.launch.targets.llamafactory.gaps import gaps  # noqa: E402
 from planner.launch.targets.llamafactory.writer import arguments  # noqa: E402
 from planner.specs.training import PROJECTED  # noqa: E402
 

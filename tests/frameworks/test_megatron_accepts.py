@@ -15,10 +15,10 @@ sys.path.insert(0, str(LAUNCH))
 
 from golden_folders import ROOT  # noqa: E402  # of the tests beside these
 from many_plans import jobs, many_plans  # noqa: E402  # of the tests beside these
+from target_gaps import megatron as gaps  # noqa: E402
 
 from planner.launch.read_plan import PlanFile, read_plan  # noqa: E402
 from planner.launch.targets.megatron.arguments import arguments, command_line  # noqa: E402
-from planner.launch.targets.megatron.gaps import gaps  # noqa: E402
 
 pytestmark = pytest.mark.frameworks
 COUNT = 12

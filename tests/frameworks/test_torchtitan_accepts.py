@@ -14,13 +14,13 @@ SCRIPTS = Path(__file__).parent / "torchtitan"
 sys.path.insert(0, str(LAUNCH))
 
 from many_plans import jobs  # noqa: E402  # of the tests beside these
+from target_gaps import torchtitan as gaps  # noqa: E402
 from torchtitan_plans import torchtitan_plans  # noqa: E402
 
 from planner.frameworks.torchtitan.families import families, flavours, shapes  # noqa: E402
 from planner.frameworks.torchtitan.launch.lacks import SCHEDULES  # noqa: E402
 from planner.launch import emit, write_folder  # noqa: E402
 from planner.launch.read_plan import PlanFile, read_plan  # noqa: E402
-from planner.launch.targets.torchtitan.gaps import gaps  # noqa: E402
 from planner.launch.targets.torchtitan.placed import Settings, layers_by_stage  # noqa: E402
 from planner.launch.targets.torchtitan.settings import registered, registry  # noqa: E402
 from planner.models.architecture import Architecture  # noqa: E402

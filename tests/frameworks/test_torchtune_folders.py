@@ -19,10 +19,10 @@ sys.path.insert(0, str(LAUNCH))
 
 from accelerate_plans import MODEL, drawn_plans, filed, jobs, plan_of  # noqa: E402
 from golden_folders import ROOT  # noqa: E402
+from target_gaps import torchtune as gaps  # noqa: E402
 
 from planner.launch import emit, write_folder  # noqa: E402
 from planner.launch.read_plan import PlanFile  # noqa: E402
-from planner.launch.targets.torchtune.gaps import gaps  # noqa: E402
 from planner.launch.targets.torchtune.writer import arguments  # noqa: E402
 
 pytestmark = pytest.mark.frameworks

@@ -21,13 +21,13 @@ sys.path.insert(0, str(LAUNCH))
 from accelerate_plans import drawn_plans, filed, jobs, plan_of  # noqa: E402  # beside
 from golden_folders import ROOT  # noqa: E402
 from ports import free_port  # noqa: E402
+from target_gaps import trl as gaps  # noqa: E402
 
 from planner.launch import emit, write_folder  # noqa: E402
 from planner.launch.brief import Brief  # noqa: E402
 from planner.launch.read_plan import PlanFile  # noqa: E402
 from planner.launch.targets.accelerate.placement import placement, zero  # noqa: E402
 from planner.launch.targets.accelerate.plan import deepspeed  # noqa: E402
-from planner.launch.targets.trl.gaps import gaps  # noqa: E402
 from planner.launch.targets.trl.writer import arguments  # noqa: E402
 
 pytestmark = pytest.mark.frameworks

@@ -9,11 +9,11 @@ from typing import Any
 
 from golden_folders import ROOT
 from pydantic import ValidationError
+from target_gaps import accelerate as gaps
 
 from planner.job.resolve import resolve
 from planner.launch.brief import Brief, Gap
 from planner.launch.read_plan import PlanFile, read_plan
-from planner.launch.targets.accelerate.gaps import gaps
 from planner.prediction.predict import predict
 from planner.specs.answer.result import Plan
 from planner.specs.job import JobSpec

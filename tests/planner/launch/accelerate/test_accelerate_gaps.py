@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from accelerate_plans import plan_of
 from golden_folders import ROOT
+from target_gaps import accelerate as gaps
 
 from planner.cost.pricing import Pricing
 from planner.job.resolve import resolve
 from planner.launch.brief import Brief
 from planner.launch.read_plan import PlanFile, read_plan
-from planner.launch.targets.accelerate.gaps import gaps
 from planner.specs.layouts.layout import Layout
 
 LORA: dict[str, Any] = {"method": "lora", "lora": {"rank": 4}}

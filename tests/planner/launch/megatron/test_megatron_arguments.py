@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from golden_folders import ROOT
 from many_plans import jobs, many_plans
+from target_gaps import megatron as gaps
 
 from planner.frameworks.megatron.launch.known import VERSIONS, declared, given, parse
 from planner.launch import read_plan
 from planner.launch.brief import Brief
 from planner.launch.targets.megatron.arguments import arguments, command_line
-from planner.launch.targets.megatron.gaps import gaps
 from planner.launch.targets.megatron.placed import USED
 from planner.launch.targets.megatron.reader import OTHERS, SIZES, TRAINED
 from planner.specs.layouts.layout import Layout

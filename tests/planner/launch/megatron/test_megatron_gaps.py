@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from golden_folders import ROOT
+from target_gaps import megatron as gaps
 from test_megatron_arguments import brief, stage, with_layout, with_training
 from typer.testing import CliRunner
 
 from planner.cli.app import app
 from planner.launch import read_plan
-from planner.launch.targets.megatron.gaps import gaps
 from planner.models.presets import preset, read_preset
 
 

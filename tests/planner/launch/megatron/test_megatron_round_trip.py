@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 from many_plans import jobs, many_plans
+from target_gaps import megatron as gaps
 from tiers import some
 
 from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.read_plan import PlanFile
-from planner.launch.targets.megatron.gaps import gaps
 from planner.launch.targets.megatron.reader import read
 from planner.prediction.predict import complete
 from planner.specs.layouts.layout import PartialLayout

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from golden_folders import ROOT
 from many_plans import jobs, many_plans
+from target_gaps import megatron_bridge as gaps
 
 from planner.errors import BadInputError
 from planner.frameworks.megatron.bridge.known import fields
@@ -17,7 +18,6 @@ from planner.launch import emit, read_plan
 from planner.launch.brief import Brief
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.read_plan import PlanFile
-from planner.launch.targets.megatron_bridge.gaps import gaps
 from planner.launch.targets.megatron_bridge.paths import paths, unknown_fields
 from planner.launch.targets.megatron_bridge.reader import read, reads
 from planner.launch.targets.megatron_bridge.writer import overrides

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from golden_folders import ROOT
+from target_gaps import torchtitan as gaps
 
 from planner.launch import read_plan
 from planner.launch.brief import Brief
-from planner.launch.targets.torchtitan.gaps import gaps
 from planner.models.presets import preset, read_preset
 
 CASE = "llama-3.1-70b-32-h100"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from many_plans import jobs
+from target_gaps import torchtitan as gaps
 from tiers import some
 from torchtitan_plans import torchtitan_plans
 
@@ -17,7 +18,6 @@ from planner.job.resolve import resolve
 from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.read_plan import PlanFile
-from planner.launch.targets.torchtitan.gaps import gaps
 from planner.launch.targets.torchtitan.reader import read
 from planner.launch.targets.torchtitan.writer import write
 from planner.models.architecture import Architecture

@@ -9,6 +9,7 @@ import yaml
 from accelerate_plans import MODEL, drawn_plans, filed, jobs, plan_of
 from hypothesis import given
 from hypothesis import strategies as st
+from target_gaps import torchtune as gaps
 from typer.testing import CliRunner
 
 from planner.cli.app import app
@@ -18,7 +19,6 @@ from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.importing import UserOverrides, import_spec, read_texts
 from planner.launch.read_plan import PlanFile
-from planner.launch.targets.torchtune.gaps import gaps
 from planner.launch.targets.torchtune.reader import read, reads
 from planner.launch.targets.torchtune.references import resolved
 from planner.launch.targets.torchtune.words import PRESETS

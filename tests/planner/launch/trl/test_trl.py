@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from accelerate_plans import drawn_plans, filed, jobs, plan_of
+from target_gaps import trl as gaps
 
 from planner.errors import BadInputError, UnsupportedPlanError
 from planner.frameworks.accelerate.launch.known import keys
@@ -14,7 +15,6 @@ from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.importing import UserOverrides, import_spec, read_texts
 from planner.launch.read_plan import PlanFile
-from planner.launch.targets.trl.gaps import gaps
 from planner.launch.targets.trl.reader import read, reads
 from planner.prediction.predict import complete
 from planner.specs.layouts.layout import Offload, PartialLayout

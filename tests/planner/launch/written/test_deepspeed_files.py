@@ -8,6 +8,7 @@ import pytest
 from deepspeed_plans import CLUSTERS, LAYOUTS, MODEL, drawn_plans, plan_file
 from golden_folders import ROOT
 from many_plans import jobs
+from target_gaps import deepspeed as gaps
 from typer.testing import CliRunner
 
 from planner.cli.app import app
@@ -16,7 +17,6 @@ from planner.frameworks.deepspeed.launch.known import unknown
 from planner.job.resolve import resolve
 from planner.launch import PlanFile, emit
 from planner.launch.importing import UserOverrides, import_spec
-from planner.launch.targets.deepspeed.gaps import gaps
 from planner.launch.targets.deepspeed.reader import read, reads
 from planner.launch.targets.deepspeed.writer import configuration
 from planner.prediction.predict import complete, predict
