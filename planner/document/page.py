@@ -12,26 +12,19 @@ from planner.document.blocks import Document
 
 
 def page_html(page: Document) -> str:
-    """A page as one file that needs nothing else."""
-    figures = [(chart.id, chart.figure) for chart in page.charts()]
-    return rendered(
-        "page.html.j2", title=page.title, page=page, figures=_scripts(figures)
+    """A document as one file that needs nothing else."""
+    return _template("page.html.j2").render(
+        page=page,
+        figures=[(chart.id, script_json(chart.figure)) for chart in page.charts()],
+        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        version=__version__,
+        plotly=_plotly_js(),
     )
 
 
 def card_html(page: Document) -> str:
     """A page as a part of a notebook: the heading, and all but figures folded below."""
     return _template("card.html.j2").render(page=page)
-
-
-def rendered(template: str, **values: object) -> str:
-    """A page template filled in with values, date, version and plotly.js."""
-    return _template(template).render(
-        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        version=__version__,
-        plotly=_plotly_js(),
-        **values,
-    )
 
 
 def _template(name: str) -> Template:
@@ -49,10 +42,6 @@ def _template(name: str) -> Template:
 def hosts(text: str) -> str:
     """A text with the host of every address in its place, for a card."""
     return re.sub(r"https?://(?:www\.)?([^/\s;,)]+)[^\s;,)]*", r"\1", text)
-
-
-def _scripts(figures: list[tuple[str, dict[str, object]]]) -> list[dict[str, str]]:
-    return [{"id": name, "data": script_json(figure)} for name, figure in figures]
 
 
 def script_json(figure: dict[str, object]) -> str:

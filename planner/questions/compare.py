@@ -195,9 +195,9 @@ class Comparison(answers.Comparison, Answer):
         ]
 
     def _page(self) -> "Document":
-        from planner.report.pages import comparison_page  # noqa: PLC0415
+        from planner.report.comparison import comparison_document  # noqa: PLC0415
 
-        return comparison_page(self)
+        return comparison_document(self)
 
 
 def compare(

@@ -167,9 +167,9 @@ class Difference(answers.Difference, Answer):
         ]
 
     def _page(self) -> "Document":
-        from planner.report.answers.difference import difference_page  # noqa: PLC0415
+        from planner.report.difference import difference_document  # noqa: PLC0415
 
-        return difference_page(self)
+        return difference_document(self)
 
 
 def diff(

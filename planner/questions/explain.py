@@ -77,11 +77,15 @@ class Reasoned:
     answer: answers.Explained
     workload: Workload
 
-    def page(self) -> "Document":
-        """The page of the answer. [-]."""
-        from planner.report.pages import explanation_page  # noqa: PLC0415
+    def document(self, pictured: Workload | None = None) -> "Document":
+        """The answer in text, or with pictures of the job. [-]."""
+        from planner.report.explanation import explanation_document  # noqa: PLC0415
 
-        return explanation_page(self.answer, self.workload, heading(self.workload))
+        return explanation_document(self.answer, heading(self.workload), pictured)
+
+    def page(self) -> "Document":
+        """The answer with pictures. [-]."""
+        return self.document(self.workload)
 
 
 def next_layouts(answer: answers.Explained) -> Iterator[tuple[str, str]]:

@@ -71,9 +71,9 @@ class Training:
 
     def page(self) -> "Document":
         """The page of the answer. [-]."""
-        from planner.report.pages.memory import training_page  # noqa: PLC0415
+        from planner.report.memory import training_document  # noqa: PLC0415
 
-        return training_page(self.answer, self.title)
+        return training_document(self.answer, self.title)
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,9 @@ class Serving:
 
     def page(self) -> "Document":
         """The page of the answer. [-]."""
-        from planner.report.pages.memory import serving_page  # noqa: PLC0415
+        from planner.report.memory import serving_document  # noqa: PLC0415
 
-        return serving_page(self.answer, self.model, self.gpu)
+        return serving_document(self.answer, self.model, self.gpu)
 
 
 def _training(job: Job) -> Training:

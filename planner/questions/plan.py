@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import PrivateAttr
 
 from planner.comparison.parts import on_cluster
+from planner.cost.workload import Workload
 from planner.economics.aims import aim_of
 from planner.economics.phases import Phase, phases_of, with_runs
 from planner.errors import BadInputError
@@ -39,6 +40,7 @@ from planner.questions.outputs.rows import plan_row
 from planner.questions.question import Question
 from planner.report.charts.search import SearchState
 from planner.report.heading import heading
+from planner.report.screen import PhaseAnswer
 from planner.search.emptiness import has_legal
 from planner.search.stop import Stop
 from planner.specs.answer import result as answers
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from planner.document.blocks import Document
     from planner.launch import PlanFile
     from planner.launch.brief import LaunchFile
+    from planner.report.plan import Pictures
 
 FRONT_TIME = 30.0
 """Most time to search the fronts of a page. [s]"""
@@ -105,25 +108,29 @@ class Planned:
         """Answer for each phase. [-], shape (phases,)."""
         return tuple(part.result for part in self.result.phases) or (self.result,)
 
+    @property
+    def answers(self) -> tuple[PhaseAnswer, ...]:
+        """Facts of each phase, as its screen and its document show them."""
+        return tuple(
+            PhaseAnswer.of_search(phase.name, heading(_workload(phase.job, one)), one)
+            for phase, one in zip(self.phases, self.results, strict=True)
+        )
+
+    def document(self, pictures: Sequence["Pictures"] = ()) -> "Document":
+        """Everything that was found, in text or with pictures."""
+        from planner.report.plan import plan_document  # noqa: PLC0415
+
+        return plan_document(self.answers, self.result.run, pictures)
+
     def page(self, seconds: float) -> "Document":
-        """The page of the answer, or one page for the answers of all phases.
+        """Everything that was found, with pictures and fronts.
 
         Args:
             seconds: Time for the search of the fronts. [s]
-
-        Returns:
-            The page. [-]
         """
-        from planner.report.pages import phased_page  # noqa: PLC0415
-
         until = time.monotonic() + seconds
-        parts = [
-            (phase.name, _page(phase.job, one, trail, until))
-            for phase, one, trail in zip(
-                self.phases, self.results, self.trails, strict=True
-            )
-        ]
-        return phased_page(parts, self.result.run)
+        parts = zip(self.phases, self.results, self.trails, strict=True)
+        return self.document([_pictures(p.job, r, t, until) for p, r, t in parts])
 
     def _plan_file(self) -> "PlanFile":
         """The best plan, of the first phase, as writers of launch files take it."""
@@ -255,18 +262,22 @@ def _better(job: Job, found: answers.Result, stop: Stop) -> tuple[str, ...]:
     return awkward(job.workloads, min(steps), stop) if steps else ()
 
 
-def _page(
-    job: Job, result: answers.Result, trail: Sequence[SearchState], until: float
-) -> "Document":
-    """The page of one answer, after a search of the fronts till a time."""
-    from planner.explanation.fronts import fronts  # noqa: PLC0415
-    from planner.report.pages import Extras, plan_page  # noqa: PLC0415
+def _workload(job: Job, result: answers.Result) -> Workload:
+    return job.workload_of(next(iter(result.plans), None))
 
-    best, seconds = next(iter(result.plans), None), until - time.monotonic()
-    workload, extras = job.workload_of(best), Extras(trail)
-    if best is not None and seconds > 0:
-        extras = Extras(trail, *fronts(job, result.plans, min(FRONT_TIME, seconds)))
-    return plan_page(result, workload, heading(workload), extras)
+
+def _pictures(
+    job: Job, result: answers.Result, trail: Sequence[SearchState], until: float
+) -> "Pictures":
+    """Data of the pictures of one answer, after a search of the fronts till a time."""
+    from planner.explanation.fronts import fronts  # noqa: PLC0415
+    from planner.report.plan import Pictures  # noqa: PLC0415
+
+    seconds, workload = until - time.monotonic(), _workload(job, result)
+    if not result.plans or seconds <= 0:
+        return Pictures(workload, trail)
+    found = fronts(job, result.plans, min(FRONT_TIME, seconds))
+    return Pictures(workload, trail, *found)
 
 
 def _best(result: answers.Result) -> answers.Plan:

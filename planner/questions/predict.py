@@ -1,5 +1,6 @@
 """`planner.predict`: time and memory of one given layout."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from planner.questions.outputs.answer import Answer, Rows
 from planner.questions.outputs.rows import plan_row
 from planner.questions.question import Question
 from planner.report.heading import heading
+from planner.report.screen import PhaseAnswer
 from planner.search.emptiness import has_legal
 from planner.search.stop import Stop, under
 from planner.specs.answer import prediction as answers
@@ -38,6 +40,7 @@ from planner.why.terms import PhaseTerm, Why
 
 if TYPE_CHECKING:
     from planner.document.blocks import Document
+    from planner.report.plan import Pictures
 
 
 @dataclass(frozen=True)
@@ -114,20 +117,31 @@ class Priced:
             phases=parts,
         )
 
+    @property
+    def answers(self) -> tuple[PhaseAnswer, ...]:
+        """Facts of each phase, as its screen and its document show them."""
+        return tuple(
+            PhaseAnswer(
+                phase.name,
+                heading(phase.job.workload_of(plan)),
+                plan,
+                cautions(phase, plan),
+            )
+            for phase, plan in self.pairs
+        )
+
+    def document(self, pictures: Sequence["Pictures"] = ()) -> "Document":
+        """Everything that was predicted, in text or with pictures."""
+        from planner.report.plan import plan_document  # noqa: PLC0415
+
+        return plan_document(self.answers, self.run, pictures)
+
     def page(self) -> "Document":
-        """The page of one layout, or of one layout for each phase.
+        """Everything that was predicted, with pictures."""
+        from planner.report.plan import Pictures  # noqa: PLC0415
 
-        Returns:
-            The page. [-]
-        """
-        from planner.report.pages import phased_page, prediction_page  # noqa: PLC0415
-
-        parts = []
-        for phase, plan in self.pairs:
-            workload, said = phase.job.workload_of(plan), cautions(phase, plan)
-            page = prediction_page(plan, workload, heading(workload), said)
-            parts.append((phase.name, page))
-        return phased_page(parts, self.run)
+        workloads = (phase.job.workload_of(plan) for phase, plan in self.pairs)
+        return self.document([*map(Pictures, workloads)])
 
     def why(self, name: str) -> Why:
         """Terms of a number, as a tree, for each phase.

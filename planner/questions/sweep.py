@@ -252,9 +252,9 @@ class Sweep(answers.SweepAnswer, Answer):
         ]
 
     def _page(self) -> "Document":
-        from planner.report.pages import sweep_page  # noqa: PLC0415
+        from planner.report.sweep import sweep_document  # noqa: PLC0415
 
-        return sweep_page(self)
+        return sweep_document(self)
 
 
 def sweep(

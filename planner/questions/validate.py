@@ -137,14 +137,15 @@ class Validation(validation.Validation, Answer):
         return [_row(row) for row in self.rows]
 
     def _html(self) -> str:
-        from planner.report.pages.validation import validation_page  # noqa: PLC0415
+        from planner.document.page import page_html  # noqa: PLC0415
+        from planner.report.validation import validation_document  # noqa: PLC0415
 
-        return validation_page(self)
+        return page_html(validation_document(self))
 
     def _page(self) -> "Document":
-        from planner.report.pages.validation import summary_page  # noqa: PLC0415
+        from planner.report.validation import summary_document  # noqa: PLC0415
 
-        return summary_page(self)
+        return summary_document(self)
 
 
 def _row(row: validation.RowResult) -> dict[str, object]:

@@ -2,34 +2,44 @@
 
 from collections.abc import Mapping, Sequence
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-
+from planner.document.blocks import (
+    Block,
+    Document,
+    Notes,
+    Section,
+    Table,
+    listed,
+    section,
+)
 from planner.evidence.fitting.calibrate import Constancy, Own
 from planner.evidence.fitting.peaks import Held
 from planner.evidence.fitting.user_fit import Fitted
-from planner.report.tables import section, sentences
+from planner.specs.counted import counted
 
 
-def calibration_report(
+def calibration_document(
     fits: Mapping[tuple[str, str, str], Fitted],
     skipped: Mapping[str, str],
     contradictions: Sequence[str],
     file: str,
-) -> RenderableType:
+) -> Document:
     """Fitted and refused constants, contradictions, and rows left out."""
-    parts: list[RenderableType] = [
-        section(f"{framework}, {stack} on {gpu}", _body(fit))
-        for (gpu, framework, stack), fit in fits.items()
-    ]
-    if contradictions:
-        parts.append(section("Contradictions", sentences(contradictions)))
-    if skipped:
-        lines = [f"{name}: {why}" for name, why in skipped.items()]
-        parts.append(section("Rows left out", sentences(lines)))
-    parts.append(section("Valid for", VALID))
-    parts.append(section("Next", f"--calibration {file} prices with these constants"))
-    return Group(*parts)
+    left_out = [f"{name}: {why}" for name, why in skipped.items()]
+    return Document(
+        title="planner calibrate",
+        eyebrow=file,
+        answer=f"Constants fitted for {counted(len(fits), 'stack')}",
+        lead=f"--calibration {file} prices with these constants.",
+        sections=[
+            *(
+                Section(f"fit-{place}", f"{framework}, {stack} on {gpu}", _body(fit))
+                for place, ((gpu, framework, stack), fit) in enumerate(fits.items())
+            ),
+            *section("contradictions", "Contradictions", listed("", contradictions)),
+            *section("left-out", "Rows left out", listed("", left_out)),
+            *section("valid", "Valid for", listed("", [VALID])),
+        ],
+    )
 
 
 VALID = (
@@ -39,37 +49,36 @@ VALID = (
 )
 
 
-def _body(fit: Fitted) -> RenderableType:
+def _body(fit: Fitted) -> list[Block]:
     """Median errors before and after the fit, factors of jobs, and constants."""
     steps, peaks = fit.steps, sum(held.rows for held in fit.held.values())
-    rows = "1 step time" if steps.rows == 1 else f"{steps.rows} step times"
-    said = f"{rows}, median error {steps.before:.1%} before, {steps.residual:.1%} after"
-    heights = "1 peak" if peaks == 1 else f"{peaks} peaks"
-    return Group(f"{said}; {heights} of memory", _factors(fit), _constants(fit))
+    words = (
+        f"{counted(steps.rows, 'step time')}, median error {steps.before:.1%} before, "
+        f"{steps.residual:.1%} after; {counted(peaks, 'peak')} of memory"
+    )
+    constants = [*map(_cells, steps.constants)]
+    titles = ("constant", "default", "fitted", "90% confidence", "")
+    return [Notes([words]), _factors(fit), Table(titles, constants, 5)]
 
 
 def _factors(fit: Fitted) -> Table:
     """Measured over predicted, of each measured job and of others."""
-    table = Table("job", "step", "90 % confidence", "memory", "reserved", box=None)
-    for job in fit.jobs:
-        model, campaign = job
-        name = f"{model}, {campaign}" if campaign else model
-        table.add_row(name, *_own(fit.steps.jobs.get(job), fit.held.get(job)))
-    table.add_row("other jobs", *_own(fit.steps.others, fit.others))
-    return table
+    rows = [
+        (
+            ", ".join(filter(None, job)),
+            *_own(fit.steps.jobs.get(job), fit.held.get(job)),
+        )
+        for job in fit.jobs
+    ]
+    others = ("other jobs", *_own(fit.steps.others, fit.others))
+    columns = ("job", "step", "90% confidence", "memory", "reserved")
+    return Table(columns, [*rows, others])
 
 
 def _own(step: Own | None, held: Held | None) -> tuple[str, ...]:
     band = f"{step.low:.3g} to {step.high:.3g}" if step else ""
     memory = (f"{held.memory:.3f}", f"{held.reserved:.3f}") if held else ("", "")
     return (f"{step.factor:.4g}" if step else "", band, *memory)
-
-
-def _constants(fit: Fitted) -> Table:
-    table = Table("constant", "default", "fitted", "90 % confidence", "", box=None)
-    for one in fit.steps.constants:
-        table.add_row(*_cells(one))
-    return table
 
 
 def _cells(one: Constancy) -> tuple[str, ...]:

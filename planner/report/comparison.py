@@ -1,126 +1,181 @@
-"""The report of `planner compare`: candidates side by side, and what to sign for."""
+"""The answer of `planner compare`: candidates side by side, and what to sign for."""
 
 from collections.abc import Callable, Iterator, Sequence
 
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
-from planner import __version__
 from planner.comparison.answer import CandidateAnswer, Comparison, Extra
-from planner.comparison.vocabulary import between, days, energy_words, money, saved_for
+from planner.comparison.vocabulary import (
+    between,
+    days,
+    energy_words,
+    money,
+    saved_for,
+)
+from planner.document.blocks import (
+    Block,
+    Chart,
+    Document,
+    Facts,
+    Folded,
+    Notes,
+    Section,
+    Table,
+    Tile,
+    listed,
+    section,
+)
 from planner.planning.reasons import gpus_words
-from planner.report.tables import section, sentences
+from planner.report.charts.purchases import (
+    NEXT_LEGEND,
+    candidate_legend,
+    next_dollar,
+    side_by_side,
+    time_cost,
+)
+from planner.report.sections.run import run_rows
 from planner.specs.answer.estimate import Interval
+from planner.specs.counted import counted
 from planner.specs.layouts.layout_text import short_layout
 
 _NONE = "-"
-_OPEN = "not settled"
-_GIVEN_UP = {"over-budget": "over budget", "too-late": "too late"}
+_MEASURES = {
+    "time": "Time to train",
+    "cost": "Cost of the run",
+    "tokens per dollar": "Tokens per dollar",
+    "energy": "Energy",
+}
+SAME_S = 60.0
+"""Difference of run times up to which no time is saved. [s]"""
 
 
-def comparison_report(answer: Comparison) -> RenderableType:
+def comparison_document(answer: Comparison) -> Document:
     """Everything that a comparison found."""
-    return Group(
-        Text(answer.title, style="bold"),
-        Text(_asked(answer), style="dim"),
-        section("Candidates", candidates_table(answer.candidates)),
-        section("Best", sentences([*_best(answer)])),
-        *_budget(answer),
-        section("Plans", plans_table(answer.candidates)),
-        *_front(answer),
-        *_extras(answer),
-        *_small_print(answer),
+    best = next((c for c in answer.candidates if c.name == answer.best), None)
+    return Document(
+        title="planner compare",
+        eyebrow=f"{answer.title}; {_asked(answer)}",
+        answer=_answer(best) if best else "No candidate to sign for",
+        lead=_lead(answer),
+        tiles=list(_tiles(best)) if best else [],
+        sections=[
+            _candidates(answer),
+            *_budget(answer),
+            *_front(answer),
+            *_next(answer),
+            *_plans(answer.candidates),
+            *_runs(answer.candidates),
+            *_small_print(answer),
+        ],
     )
+
+
+def _lead(answer: Comparison) -> str:
+    reasons = filter(None, (answer.why_best, answer.over_quotes))
+    return " ".join(f"{words[:1].upper()}{words[1:]}." for words in reasons)
 
 
 def _asked(answer: Comparison) -> str:
     question = answer.question
-    parts = []
+    parts = [counted(len(answer.candidates), "candidate")]
     if question.deadline_s is not None:
         parts.append(f"in no more than {days(question.deadline_s)}")
     if question.budget_usd is not None:
-        parts.append(f"under a budget of {money(question.budget_usd)}")
-    asked = " and ".join(parts) or "on the nodes that were given"
-    return f"{len(answer.candidates)} candidates, {asked}; planner {__version__}"
+        parts.append(f"for no more than {money(question.budget_usd)}")
+    return ", ".join(parts)
 
 
-def candidates_table(candidates: Sequence[CandidateAnswer]) -> Table:
-    """Nodes, time, cost and energy of each candidate."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("candidate")
-    for title in ("GPUs", "time to train", "cost", "energy", "tokens/USD", "MFU"):
-        table.add_column(title, justify="right")
-    table.add_column("")
-    for one in candidates:
-        table.add_row(*_row(one))
-    return table
+def _answer(best: CandidateAnswer) -> str:
+    gpus, time = best.gpus or 0, days(best.time_to_train_s or 0.0)
+    cost = "" if best.cost_usd is None else f" for {money(best.cost_usd)}"
+    return f"{best.name} on {gpus_words(gpus)}: {time}{cost}"
 
 
-def _row(one: CandidateAnswer) -> tuple[str | Text, ...]:
+def _tiles(best: CandidateAnswer) -> Iterator[Tile]:
+    run, plan = best.run, best.plan
+    if run is None or plan is None:
+        return
+    yield Tile("Time to train", *_with_bounds(run.time_to_train_s, days))
+    if run.cost_usd is not None:
+        yield Tile("Cost", *_with_bounds(run.cost_usd.total, money))
+    yield Tile("Energy", energy_words(run.energy_mwh.value))
+    mfu, step = plan.estimate.mfu.full_attention, plan.estimate.step_time_s.value
+    yield Tile("Share of peak (MFU)", f"{mfu:.1%}", f"{step:.3f} s a step")
+    if best.tokens_per_usd is not None:
+        price = (best.price or "").partition(",")[0]
+        yield Tile("Tokens per dollar", f"{best.tokens_per_usd:,.0f}", price)
+
+
+def _with_bounds(interval: Interval, words: Callable[[float], str]) -> tuple[str, str]:
+    """A value in words, and its bounds."""
+    return words(interval.value), between(words(interval.low), words(interval.high))
+
+
+def _candidates(answer: Comparison) -> Section:
+    columns = ("candidate", "verdict", "GPUs", "time to train", "cost", "energy")
+    table = Table(
+        (*columns, "tokens/USD", "MFU"), [*map(_row, answer.candidates)], words=2
+    )
+    reasons = [*_reasons(answer.candidates)]
+    note = "Whiskers are the interval of the step time, carried through."
+    figures = {
+        title: figure
+        for measure, title in _MEASURES.items()
+        if (figure := side_by_side(answer.candidates, measure))["data"][0]["x"]  # type: ignore[index]
+    }
+    charts = [
+        Chart(figure, title, note="" if place else note)
+        for place, (title, figure) in enumerate(figures.items())
+    ]
+    lead = (
+        "*: no other candidate is both faster and cheaper. Bounds hold 90% of what is "
+        "measured."
+    )
+    parts = [table, *listed("Why", reasons), *charts]
+    has_plan = any(one.plan for one in answer.candidates)
+    return Section("candidates", "Candidates", parts, lead if has_plan else "")
+
+
+def _row(one: CandidateAnswer) -> tuple[str, ...]:
     if one.plan is None or one.run is None:
-        known = _GIVEN_UP.get(one.status, one.status) if one.settled else _OPEN
-        verdict = Text(known, style="red")
-        return one.name, "", verdict, "", "", "", "", ""
-    cost = one.run.cost_usd
+        return (one.name, _verdict(one), *[""] * 6)
+    cost, rate = one.run.cost_usd, one.tokens_per_usd
     return (
         one.name,
-        f"{one.gpus:,}",
-        _between(one.run.time_to_train_s, days),
-        _NONE if cost is None else _between(cost.total, money),
+        _verdict(one),
+        f"{one.gpus or 0:,}",
+        "\n".join(_with_bounds(one.run.time_to_train_s, days)),
+        _NONE if cost is None else "\n".join(_with_bounds(cost.total, money)),
         energy_words(one.run.energy_mwh.value),
-        _NONE if one.tokens_per_usd is None else f"{one.tokens_per_usd:,.0f}",
+        _NONE if rate is None else f"{rate:,.0f}",
         f"{one.plan.estimate.mfu.full_attention:.1%}",
-        _mark(one),
     )
 
 
-def _between(interval: Interval, words: Callable[[float], str]) -> str:
-    """A value, and below it the bounds."""
-    low, high = words(interval.low), words(interval.high)
-    return f"{words(interval.value)}\n{between(low, high)}"
-
-
-def _mark(one: CandidateAnswer) -> Text:
+def _verdict(one: CandidateAnswer) -> str:
     if not one.settled:
-        return Text(_OPEN, style="yellow")
-    if one.status in _GIVEN_UP:
-        return Text(_GIVEN_UP[one.status], style="red")
+        return "not settled"
+    if one.plan is None or one.status in {"over-budget", "too-late"}:
+        return one.status.replace("-", " ")
     if one.meets_deadline is False:
-        return Text("too late", style="red")
+        return "too late"
     if one.within_budget is False:
-        return Text("over budget", style="red")
-    return Text("*", style="bold green") if one.pareto else Text("")
+        return "over budget"
+    return "*" if one.pareto else ""
 
 
-def _best(answer: Comparison) -> Iterator[str]:
-    """The candidate to sign for, and reasons for each candidate's node count."""
-    if answer.best:
-        one = next(c for c in answer.candidates if c.name == answer.best)
-        took, gpus = days(one.time_to_train_s or 0.0), one.gpus or 0
-        spent = "" if one.cost_usd is None else f" for {money(one.cost_usd)}"
-        yield f"{one.name} on {gpus_words(gpus)}: {took}{spent}, {answer.why_best}."
-    else:
-        yield f"{answer.why_best}."
-    if answer.over_quotes:
-        yield f"{answer.over_quotes[:1].upper()}{answer.over_quotes[1:]}."
-    if any(one.pareto for one in answer.candidates):
-        yield "*: no other candidate is both faster and cheaper."
-    for one in answer.candidates:
-        if one.chosen and one.chosen != "the number that was given":
-            yield f"{one.name}: {one.nodes:,} nodes, {one.chosen}."
+def _reasons(candidates: Sequence[CandidateAnswer]) -> Iterator[str]:
+    """Reasons for each node count, and against candidates."""
+    for one in candidates:
+        if one.chosen and one.nodes is not None:
+            yield f"{one.name}: {counted(one.nodes, 'node')}, {one.chosen}."
         if one.why:
             yield f"{one.name}: {one.why}."
         if one.unsettled and one.unsettled != one.why:
             yield f"{one.name} is not settled: {one.unsettled}."
 
 
-def _budget(answer: Comparison) -> Iterator[RenderableType]:
+def _budget(answer: Comparison) -> list[Section]:
     """The most training that the budget buys, within the deadline if there is one."""
     budget = answer.question.budget_usd
-    if budget is None:
-        return
     lines = [
         f"{one.name} on {gpus_words(one.gpus or 0)}: "
         f"{one.budget_tokens / 1e12:,.3g} T tokens "
@@ -128,83 +183,91 @@ def _budget(answer: Comparison) -> Iterator[RenderableType]:
         for one in answer.candidates
         if one.budget_tokens and one.run is not None
     ]
-    if lines:
-        yield section(f"What {money(budget)} trains", sentences(lines))
+    title = f"What {money(budget or 0.0)} trains"
+    return section("budget", title, listed("", lines)) if budget else []
 
 
-def plans_table(candidates: Sequence[CandidateAnswer]) -> Table:
-    """The best plan on each candidate, with its gap."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("candidate")
-    table.add_column("step", justify="right")
-    table.add_column("gap", justify="right")
-    table.add_column("memory", justify="right")
-    table.add_column("layout")
-    for one in candidates:
-        if one.plan is None:
-            continue
-        estimate = one.plan.estimate
-        table.add_row(
-            one.name,
-            f"{estimate.step_time_s.value:.3f} s",
-            f"{one.gap or 0.0:.1%}",
-            f"{estimate.memory.peak_device_gib.value:.0f} of "
-            f"{estimate.memory.capacity_gib:.0f} GiB",
-            short_layout(one.plan.layout),
-        )
-    return table
+def _front(answer: Comparison) -> list[Section]:
+    points = answer.front
+    rows = [
+        (p.name, f"{p.nodes:,}", f"{p.gpus:,}", days(p.time_s), money(p.cost_usd))
+        for p in points
+    ]
+    columns = ("candidate", "nodes", "GPUs", "time to train", "cost")
+    chart = Chart(
+        time_cost(answer.candidates, points),
+        "Every node count that was planned",
+        candidate_legend(answer.candidates),
+        "Large: the count chosen of each candidate. The dotted stair is the "
+        "front: nothing planned is both faster and cheaper.",
+    )
+    front = Folded("The front", [Table(columns, rows)])
+    return section("front", "Time against cost", [chart, front]) if points else []
 
 
-def _front(answer: Comparison) -> Iterator[RenderableType]:
-    if len(answer.front) < 2:
-        return
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("candidate")
-    for title in ("nodes", "GPUs", "time to train", "cost"):
-        table.add_column(title, justify="right")
-    for point in answer.front:
-        table.add_row(
-            point.name,
-            f"{point.nodes:,}",
-            f"{point.gpus:,}",
-            days(point.time_s),
-            money(point.cost_usd),
-        )
-    yield section("Front of time against cost, of all counts planned", table)
-
-
-def _extras(answer: Comparison) -> Iterator[RenderableType]:
-    if not answer.extras:
-        return
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("one step of")
-    for title in ("saves", "adds to the bill", "for each", "worth up to"):
-        table.add_column(title, justify="right")
-    for extra in answer.extras:
-        table.add_row(*_extra(extra))
-    yield section(f"What the next dollar buys, at {answer.best}", table)
+def _next(answer: Comparison) -> list[Section]:
+    extras = answer.extras
+    columns = ("one step of", "worth up to", "saves", "adds to the bill", "for each")
+    parts: list[Block] = [
+        Chart(next_dollar(extras), "Time saved by one step", NEXT_LEGEND),
+        Table(columns, [*map(_extra, extras)], words=2),
+    ]
+    title = "What the next dollar buys"
+    lead = f"One step of more or better hardware for {answer.best}."
+    return section("next", title, parts, lead) if extras else []
 
 
 def _extra(extra: Extra) -> tuple[str, ...]:
-    faster = extra.saved_s > SAME_S
-    saves = days(extra.saved_s) if faster else "no time"
+    is_faster = extra.saved_s > SAME_S
+    saves = days(extra.saved_s) if is_faster else "no time"
     bill = "price unknown" if extra.extra_usd is None else money(extra.extra_usd)
-    rate = extra.saved_s_per_usd
-    each = ""
-    if rate is not None and extra.extra_usd is not None and faster:
-        each = saved_for(rate, extra.extra_usd)
-    if extra.extra_usd is not None and extra.extra_usd <= 0 and faster:
-        each = "pays for itself"
-    return extra.change, saves, bill, each, extra.worth or _NONE
+    rate, each = extra.saved_s_per_usd, ""
+    if is_faster and extra.extra_usd is not None:
+        if extra.extra_usd <= 0:
+            each = "pays for itself"
+        elif rate is not None:
+            each = saved_for(rate, extra.extra_usd)
+    worth = ", ".join(filter(None, [extra.worth, extra.note]))
+    return extra.change, worth or _NONE, saves, bill, each
 
 
-SAME_S = 60.0
-"""Difference of run times up to which no time is saved. [s]"""
+def _plans(candidates: Sequence[CandidateAnswer]) -> list[Section]:
+    rows = [
+        (
+            one.name,
+            f"{part.name} {short_layout(part.plan.layout)}".strip().replace(",", ", "),
+            one.status,
+            f"{part.plan.estimate.step_time_s.value:.3f}",
+            _NONE if one.gap is None else f"{one.gap:.2%}",
+            f"{part.plan.estimate.memory.peak_device_gib.value:.1f}",
+        )
+        for one in candidates
+        for part in one.plans
+    ]
+    table = Table(("candidate", "plan", "proof", "step s", "gap", "GiB"), rows, words=3)
+    lead = "The gap is how much faster another plan may be, at most."
+    return section("plans", "Plans", [table] if rows else [], lead)
 
 
-def _small_print(answer: Comparison) -> Iterator[RenderableType]:
-    if answer.warnings:
-        yield section("Warnings", sentences(answer.warnings))
-    prices = [f"{one.name}: {one.price}" for one in answer.candidates]
-    yield section("Prices", sentences(prices))
-    yield section("Assumptions", sentences(answer.assumptions))
+def _runs(candidates: Sequence[CandidateAnswer]) -> list[Section]:
+    parts = [
+        Folded(one.name, [Facts(run_rows(one.run))], is_appendix=True)
+        for one in candidates
+        if one.run is not None
+    ]
+    return section("runs", "The run on each", parts)
+
+
+def _small_print(answer: Comparison) -> list[Section]:
+    candidates = answer.candidates
+    runs = [line for one in candidates if one.run for line in one.run.assumptions]
+    lists = {
+        "Warnings": answer.warnings,
+        "Prices": [f"{c.name}: {c.price}" for c in candidates if c.price],
+        "Behind the intervals": [
+            f"{c.name}: {c.interval_from}" for c in candidates if c.interval_from
+        ],
+        "Assumed": list(dict.fromkeys([*answer.assumptions, *runs])),
+    }
+    parts = [Notes(lines, title) for title, lines in lists.items() if lines]
+    return section("assumptions", "Assumptions and sources", parts)

@@ -35,9 +35,17 @@ class Heading:
         """
         return replace(self, on=f"{gpus:,} of {self.on}") if gpus < self.gpus else self
 
+    @property
+    def line(self) -> str:
+        """Model, machine, framework and job on one line. [text]."""
+        return f"{self._names}; {self.job}"
+
+    @property
+    def _names(self) -> str:
+        return f"{self.model} on {self.on} ({self.cluster}), {self.framework}"
+
     def __str__(self) -> str:
-        on = f"{self.on} ({self.cluster})"
-        return f"{self.model} on {on}, {self.framework}; planner {__version__}"
+        return f"{self._names}; planner {__version__}"
 
 
 def heading(workload: Workload) -> Heading:

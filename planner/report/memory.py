@@ -1,99 +1,127 @@
-"""Reports of `planner memory`: what a job holds, and the most that fits."""
+"""The answer of `planner memory`: what a job holds, and the most that fits."""
 
-from collections.abc import Iterator, Sequence
-
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
-from planner import __version__
+from planner.document.blocks import (
+    Block,
+    Document,
+    Facts,
+    Folded,
+    Section,
+    Table,
+    listed,
+)
 from planner.planning.reasons import gpus_words
 from planner.report.heading import Heading
-from planner.report.tables import (
-    VERDICT_STYLES,
-    layout_table,
-    memory_table,
+from planner.report.sections.costs import (
+    memory_section,
+    memory_tile,
     notable_stages,
-    section,
-    sentences,
-    stack_text,
-    verdict_line,
+    stack_part,
 )
+from planner.report.vocabulary import layout_line, row_mood
 from planner.specs.answer.estimate import MemoryEstimate
 from planner.specs.answer.memory import (
     Checkpoint,
     InferenceMemory,
     MethodAnswer,
-    ServingEstimate,
     TrainingMemory,
 )
 from planner.specs.counted import counted
-from planner.specs.layouts.layout_text import short_layout
+from planner.specs.layouts.layout_text import layout_rows
 
 _NONE = "-"
-_SERVING = ("weights", "kv_cache", "activations", "communication", "context")
 GB_PER_GIB = 2**30 / 1e9
 
 
-def training_memory_report(answer: TrainingMemory, title: Heading) -> RenderableType:
+def training_document(answer: TrainingMemory, title: Heading) -> Document:
     """Memory of a training job, and the answers that go with it."""
-    memory = answer.memory
-    judged = "Layout, the most frugal legal one" if answer.chosen else "Layout"
-    return Group(
-        Text(str(title), style="bold"),
-        Text(title.job, style="dim"),
-        section(judged, layout_table(answer.layout)),
-        section("Memory", Group(memory_table(memory), verdict_line(memory))),
-        *_moments(memory),
-        section("The most that fits", _pairs(most_rows(answer))),
-        section("By method", methods_table(answer.methods)),
-        *_cheapest(answer),
-        section("Checkpoint", _pairs(checkpoint_rows(answer.checkpoint))),
-        *_small_print(answer.warnings, answer.stack, answer.assumptions),
+    judged = "The most frugal legal layout" if answer.chosen else "As given"
+    memory = memory_section(answer.memory)
+    parts = [*memory.parts, *_moments(answer.memory)]
+    return Document(
+        title=f"planner memory: {title.model}",
+        eyebrow=title.line,
+        answer=f"{title.model} on {title.on}: {answer.memory.verdict}",
+        lead=f"{judged}: {layout_line(answer.layout)}.",
+        tiles=[memory_tile(answer.memory)],
+        sections=[
+            Section("most", "The most that fits", [Facts(_most_rows(answer))]),
+            Section("layout", "Layout", [Facts(layout_rows(answer.layout))]),
+            Section("memory", "Memory", parts, memory.lead),
+            Section("methods", "By method", [*_methods(answer)]),
+            Section(
+                "saved", "Checkpoint", [Facts(_checkpoint_rows(answer.checkpoint))]
+            ),
+            _small_print(answer),
+        ],
     )
 
 
-def inference_memory_report(
-    answer: InferenceMemory, model: str, gpu: str
-) -> RenderableType:
+def serving_document(answer: InferenceMemory, model: str, gpu: str) -> Document:
     """Memory of an inference job, and the answers that go with it."""
-    asked = answer.stack
-    title = f"{model} served by {answer.gpus} x {gpu}; planner {__version__}"
-    job = (
-        f"{asked['batch']} sequences of {asked['context']} tokens, {asked['weights']} "
-        f"weights, {asked['kv_cache']} cache"
-    )
-    memory = answer.memory
-    return Group(
-        Text(title, style="bold"),
-        Text(job, style="dim"),
-        section("Memory of a GPU", Group(_serving_table(memory), _serves(memory))),
-        section("The most that fits", _pairs(most_served_rows(answer))),
-        *_small_print(answer.warnings, answer.stack, answer.assumptions),
+    on, asked = f"{answer.gpus} x {gpu}", answer.stack
+    (stage,) = answer.memory.stages
+    held = stage.model_dump(mode="json", exclude={"stage", "moment"})
+    rows = [
+        (name.replace("kv_cache", "KV cache").replace("_", " "), f"{gib:.2f}")
+        for name, gib in held.items()
+    ]
+    return Document(
+        title=f"planner memory: {model}",
+        eyebrow=f"{model} served by {on}; {asked['batch']} sequences of "
+        f"{asked['context']} tokens, {asked['weights']} weights, "
+        f"{asked['kv_cache']} cache",
+        answer=f"{model} on {on}: {answer.memory.verdict}",
+        lead=f"Fullest at {stage.moment}.",
+        tiles=[memory_tile(answer.memory)],
+        sections=[
+            Section("most", "The most that fits", [Facts(_most_served_rows(answer))]),
+            Section("memory", "Memory of a GPU", [Table(("category", "GiB"), rows)]),
+            _small_print(answer),
+        ],
     )
 
 
-def _moments(memory: MemoryEstimate) -> Iterator[RenderableType]:
+def _moments(memory: MemoryEstimate) -> list[Block]:
     """Device memory of the notable stages at every moment, where any is known."""
     stages = notable_stages(memory)
-    held = [
-        {str(at.moment): float(at.device) for at in getattr(stage, "moments", ())}
-        for stage in stages.values()
+    moments = [
+        {str(at.moment): at.device for at in stage.moments} for stage in stages.values()
     ]
     # The stage with most moments lists them in the order of a run.
-    ordered = sorted(held, key=len, reverse=True)
-    names = list(dict.fromkeys(name for moments in ordered for name in moments))
-    if not names:
-        return
-    table = _table("GiB on the device", list(stages))
-    for name in names:
-        cells = (moments.get(name) for moments in held)
-        table.add_row(name, *(_NONE if c is None else f"{c:.2f}" for c in cells))
-    yield section("Moments", table)
+    ordered = sorted(moments, key=len, reverse=True)
+    names = dict.fromkeys(name for each in ordered for name in each)
+    cells = ((name, (each.get(name) for each in moments)) for name in names)
+    rows = [
+        (name, *(_NONE if gib is None else f"{gib:.2f}" for gib in row))
+        for name, row in cells
+    ]
+    columns = ("GiB on the device", *stages)
+    return [Folded("Moments", [Table(columns, rows)])] if rows else []
 
 
-def most_rows(answer: TrainingMemory) -> list[tuple[str, str]]:
+def _methods(answer: TrainingMemory) -> list[Block]:
+    """Memory under each method of training, and the least change that fits."""
+    columns = ("method", "verdict", "largest model", "GiB", "fewest GPUs", "nodes")
+    methods = answer.methods
+    moods = [row_mood(method.verdict) for method in methods]
+    table = Table(columns, [*map(_method_row, methods)], words=3, moods=moods)
+    change = [*filter(None, [_cheapest_words(answer)])]
+    return [table, *listed("The least change that fits", change)]
+
+
+def _method_row(answer: MethodAnswer) -> tuple[str, ...]:
+    place = " on host" if answer.offloaded else ""
+    return (
+        f"{answer.method}, {answer.optimizer}{place}",
+        answer.verdict or answer.reason or "not on these GPUs",
+        answer.largest_model or "none",
+        _NONE if answer.device_gib is None else f"{answer.device_gib:.1f}",
+        _needed(answer),
+        _NONE if answer.nodes_needed is None else f"{answer.nodes_needed:,}",
+    )
+
+
+def _most_rows(answer: TrainingMemory) -> list[tuple[str, str]]:
     """The most that fits with everything else as given, name by name."""
     largest = answer.largest
     return [
@@ -111,10 +139,10 @@ def _fewest(answer: TrainingMemory) -> str:
     if layout is None or answer.gpus_needed is None:
         return own.reason or "none"
     needed = gpus_words(answer.gpus_needed, answer.gpus_per_node)
-    return f"{needed}: {short_layout(layout).replace(',', ', ')}"
+    return f"{needed}: {layout_line(layout)}"
 
 
-def most_served_rows(answer: InferenceMemory) -> list[tuple[str, str]]:
+def _most_served_rows(answer: InferenceMemory) -> list[tuple[str, str]]:
     """The most that a GPU serves with everything else as given, name by name."""
     asked, largest, needed = answer.stack, answer.largest, answer.gpus_needed
     cached = answer.cache_bytes_per_token / 2**10
@@ -150,13 +178,7 @@ def _count(number: int, unit: str) -> str:
     return counted(number, unit) if number else "none fits"
 
 
-def _cheapest(answer: TrainingMemory) -> Iterator[RenderableType]:
-    words = cheapest_words(answer)
-    if words:
-        yield section("The least change that fits", sentences((words,)))
-
-
-def cheapest_words(answer: TrainingMemory) -> str:
+def _cheapest_words(answer: TrainingMemory) -> str:
     """The least change after which a job fits, and how to ask for it.
 
     Returns:
@@ -177,50 +199,6 @@ def cheapest_words(answer: TrainingMemory) -> str:
     return f"{lead}{change.change}: {change.device_gib:.1f} GiB{odds} ({how})"
 
 
-def methods_table(methods: Sequence[MethodAnswer]) -> Table:
-    """Device memory, largest model and fewest GPUs of each method.
-
-    Args:
-        methods: Answers, the job's own first, shape (methods,). [-]
-    """
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("method")
-    table.add_column("device GiB", justify="right")
-    table.add_column("verdict")
-    table.add_column("largest model")
-    table.add_column("fewest GPUs", justify="right")
-    table.add_column("nodes", justify="right")
-    for answer, (name, device, verdict, *rest) in zip(
-        methods, methods_rows(methods), strict=True
-    ):
-        style = VERDICT_STYLES[answer.verdict] if answer.verdict else "dim"
-        table.add_row(name, device, Text(verdict, style=style), *rest)
-    return table
-
-
-def _place(answer: MethodAnswer) -> str:
-    return " on host" if answer.offloaded else ""
-
-
-def methods_rows(methods: Sequence[MethodAnswer]) -> tuple[tuple[str, ...], ...]:
-    """Method, device memory, verdict, largest model, fewest GPUs and nodes.
-
-    Args:
-        methods: Answers, the job's own first, shape (methods,). [-]
-    """
-    return tuple(
-        (
-            f"{answer.method}, {answer.optimizer}{_place(answer)}",
-            _NONE if answer.device_gib is None else f"{answer.device_gib:.1f}",
-            answer.verdict or answer.reason or "not on these GPUs",
-            answer.largest_model or "none",
-            _needed(answer),
-            _NONE if answer.nodes_needed is None else f"{answer.nodes_needed:,}",
-        )
-        for answer in methods
-    )
-
-
 def _needed(answer: MethodAnswer) -> str:
     """Fewest GPUs of a method, or why they are not known."""
     if answer.gpus_needed is not None:
@@ -228,7 +206,7 @@ def _needed(answer: MethodAnswer) -> str:
     return "not in time" if answer.is_late else "none"
 
 
-def checkpoint_rows(saved: Checkpoint) -> list[tuple[str, str]]:
+def _checkpoint_rows(saved: Checkpoint) -> list[tuple[str, str]]:
     """Sizes of a checkpoint, name by name.
 
     Args:
@@ -248,48 +226,10 @@ def _gb(gib: float) -> str:
     return f"{gib * GB_PER_GIB:,.3g} GB" if gib < 1 else f"{gib * GB_PER_GIB:,.1f} GB"
 
 
-def _serving_table(memory: ServingEstimate) -> Table:
-    (stage,) = memory.stages
-    table = _table("GiB", [stage.moment])
-    for name in _SERVING:
-        table.add_row(
-            name.replace("kv_cache", "KV cache"), f"{getattr(stage, name):.2f}"
-        )
-    table.add_section()
-    table.add_row("allocated", f"{stage.allocated:.2f}")
-    table.add_row("device", f"{stage.device:.2f}")
-    return table
-
-
-def _serves(memory: ServingEstimate) -> Text:
-    peak = memory.peak_device_gib
-    line = Text(memory.verdict, style=VERDICT_STYLES[memory.verdict])
-    return line.append(
-        f": peak {peak.value:.1f} GiB ({peak.low:.1f} to {peak.high:.1f}) of "
-        f"{memory.capacity_gib:.1f} GiB",
-        style="default not bold",
-    )
-
-
-def _table(first: str, others: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column(first)
-    for title in others:
-        table.add_column(title, justify="right")
-    return table
-
-
-def _pairs(rows: Sequence[tuple[str, str]]) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    for name, value in rows:
-        grid.add_row(Text(name, style="dim"), Text(value))
-    return grid
-
-
-def _small_print(
-    warnings: Sequence[str], stack: dict[str, object], assumptions: Sequence[str]
-) -> Iterator[RenderableType]:
-    if warnings:
-        yield section("Warnings", sentences(warnings))
-    yield section("Stack assumed", stack_text(stack))
-    yield section("Assumptions", sentences(assumptions))
+def _small_print(answer: TrainingMemory | InferenceMemory) -> Section:
+    parts = [
+        *listed("Warnings", answer.warnings),
+        *listed("Assumed, and left out", answer.assumptions),
+        stack_part(answer.stack),
+    ]
+    return Section("assumptions", "Assumptions", parts)

@@ -10,11 +10,12 @@ from planner.cli.guard import guarded
 from planner.cli.options import Calibration, Hardware, TimeLimit
 from planner.cli.output import show
 from planner.cli.stopping import this_run
+from planner.document.terminal import report
 from planner.job.calibration_file import read_calibration
 from planner.questions.calibrate import fitted
 from planner.questions.inputs.overlay import catalog_with
 from planner.questions.outputs.files import write_whole
-from planner.report.calibration import calibration_report
+from planner.report.calibration import calibration_document
 
 Rows = Annotated[
     list[Path],
@@ -61,7 +62,8 @@ def calibrate(
     own = None if calibration is None else read_calibration(calibration, catalog)
     found = fitted(paths, catalog, own, warn=_warn)
     write_whole(out, found.text)
-    show(calibration_report(found.fits, found.skipped, found.contradictions, str(out)))
+    fitted_to = found.fits, found.skipped, found.contradictions
+    show(report(calibration_document(*fitted_to, str(out))))
 
 
 def _warn(reason: str) -> None:

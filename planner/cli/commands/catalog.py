@@ -10,6 +10,7 @@ from planner.cli.guard import guarded
 from planner.cli.options import TO_PRICE, Hardware, JsonTo, TimeLimit
 from planner.cli.output import deliver
 from planner.cli.stopping import this_run
+from planner.document.terminal import report
 from planner.errors import BadInputError
 from planner.hardware.reading.files import SHIPPED, Catalog
 from planner.questions.inputs.overlay import catalog_with
@@ -21,7 +22,7 @@ from planner.report.catalog import (
     kind_table,
     overview,
 )
-from planner.report.catalog_check import check_data, check_report
+from planner.report.catalog.check import check_data, check_document
 
 
 def _complete_kind(incomplete: str) -> list[str]:
@@ -98,8 +99,8 @@ def _check(kind: str | None, json_to: str | None, known: Catalog) -> None:
         raise BadInputError(
             "goes with no kind", field="--check", value=kind, allowed="--check alone"
         )
-    report, sound = check_report(known)
-    deliver(report, json.dumps(check_data(known), indent=2), json_to)
+    document, sound = check_document(known)
+    deliver(report(document), json.dumps(check_data(known), indent=2), json_to)
     if not sound:
         raise typer.Exit(BadInputError.exit_code)
 

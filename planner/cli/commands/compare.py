@@ -25,12 +25,13 @@ from planner.cli.sources import with_assumed
 from planner.cli.spread import FallBack, Resume, Scheduler
 from planner.cli.stopping import MemoryLimit
 from planner.comparison.answer import Comparison
+from planner.document.terminal import report
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.job.calibration_file import read_calibration
 from planner.questions.compare import Compare, refuse_lost, runner
 from planner.questions.inputs.limits import MEMORY
 from planner.questions.inputs.overlay import catalog_with
-from planner.report.comparison import comparison_report
+from planner.report.comparison import comparison_document
 
 Specs = Annotated[
     list[Path] | None,
@@ -175,17 +176,12 @@ def compare(
     with candidate_progress() as told:
         answer = question.answer(told)
     text = answer.model_dump_json(by_alias=True, indent=2)
-    deliver(with_assumed(comparison_report(answer), assumed), text, json_to)
+    document = comparison_document(answer)
+    deliver(with_assumed(report(document), assumed), text, json_to)
     command = again(context, "compare", SHOWN)
-    write_report(report_to, lambda: _page(answer), command)
+    write_report(report_to, lambda: document, command)
     refuse_lost(run)
     _require_plan(answer)
-
-
-def _page(answer: Comparison) -> object:
-    from planner.report.pages import comparison_page  # noqa: PLC0415
-
-    return comparison_page(answer)
 
 
 def _note(text: str) -> None:

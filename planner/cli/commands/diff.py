@@ -11,6 +11,7 @@ from planner.cli.output import check_writable, deliver
 from planner.cli.pictures import ReportTo, write_report
 from planner.cli.progress import search_progress
 from planner.cli.stopping import MemoryLimit, this_run
+from planner.document.screen import screen_of
 from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import read_calibration
 from planner.job.loading import Job, load
@@ -18,7 +19,7 @@ from planner.planning.difference import Compared
 from planner.questions.diff import Diff, holds_plan, read_side
 from planner.questions.inputs.limits import MEMORY
 from planner.questions.inputs.overlay import catalog_with
-from planner.report.answers.difference import difference_page, difference_screen
+from planner.report.difference import ENDING, difference_document
 
 SideA = Annotated[
     Path,
@@ -72,8 +73,9 @@ def diff(
     with search_progress() as told:
         answer = Diff(*sides).answer(stop, told)
     text = answer.model_dump_json(by_alias=True, indent=2)
-    deliver(difference_screen(answer), text, json_to)
-    write_report(report_to, lambda: difference_page(answer))
+    document = difference_document(answer)
+    deliver(screen_of(document, ENDING), text, json_to)
+    write_report(report_to, lambda: document)
 
 
 def _side(path: Path, catalog: Catalog, calibration: Path | None) -> Compared | Job:

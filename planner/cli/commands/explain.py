@@ -11,12 +11,11 @@ from planner.cli.pictures import ReportTo, write_report
 from planner.cli.screens import SHOWN, again
 from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.stopping import MemoryLimit, this_run
+from planner.document.terminal import report
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.explanation import as_error
 from planner.questions.explain import Explain
 from planner.questions.inputs.limits import MEMORY
-from planner.report import heading
-from planner.report.explain import explanation_report
 from planner.specs.answer.explanation import Explained
 
 LayoutText = Annotated[
@@ -69,8 +68,8 @@ def explain(
     if answer.contradiction is not None:
         # What is refused leaves no file behind.
         json_to, report_to = "-" if json_to == "-" else None, None
-    report = explanation_report(answer, heading(found.workload))
-    deliver(with_assumed(report, asked.assumed), text, json_to)
+    shown = with_assumed(report(found.document()), asked.assumed)
+    deliver(shown, text, json_to)
     command = again(context, "explain", SHOWN - {"layout"})
     write_report(report_to, found.page, command)
     _leave(answer, time_limit, job.file)

@@ -3,7 +3,6 @@
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
 
 from planner.cli.guard import guarded
 from planner.cli.options import TO_PRICE, JsonTo, TimeLimit
@@ -11,8 +10,8 @@ from planner.cli.output import check_writable, deliver
 from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.stopping import this_run
 from planner.cli.verdicts import Failing, fail_over, failing_risk
-from planner.questions.memory import Memory, Serving, Training
-from planner.report.memory import inference_memory_report, training_memory_report
+from planner.document.terminal import report
+from planner.questions.memory import Memory
 
 LayoutText = Annotated[
     str | None,
@@ -57,11 +56,5 @@ def memory(
     asked.save()
     answer = found.answer
     text = answer.model_dump_json(by_alias=True, indent=2)
-    deliver(with_assumed(_report(found), asked.assumed), text, json_to)
+    deliver(with_assumed(report(found.page()), asked.assumed), text, json_to)
     fail_over(risk, [answer.memory])
-
-
-def _report(found: Training | Serving) -> RenderableType:
-    if isinstance(found, Training):
-        return training_memory_report(found.answer, found.title)
-    return inference_memory_report(found.answer, found.model, found.gpu)

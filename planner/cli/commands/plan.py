@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,19 +35,12 @@ from planner.cli.stopping import MemoryLimit, this_run
 from planner.cli.verdicts import Failing, fail_over, failing_risk
 from planner.comparison.parts import on_cluster
 from planner.cost.workload import Workload
-from planner.economics.phases import Phase
+from planner.document.terminal import report
 from planner.errors import InfeasibleError, TimeLimitError, UnsupportedPlanError
 from planner.job.loading import Job
 from planner.questions.inputs.limits import MEMORY
 from planner.questions.plan import Plan, Planned
-from planner.report import (
-    heading,
-    infeasible_report,
-    phases_report,
-    quiet_report,
-    result_report,
-)
-from planner.report.screen import PhaseAnswer, screen
+from planner.report.screen import quiet_lines, screen
 from planner.search.stop import INTERRUPTED, OUT_OF_MEMORY, Stop
 from planner.specs.answer.result import Result
 
@@ -145,11 +137,8 @@ def plan(
     json_text = result.model_dump_json(by_alias=True, indent=2)
     files, refused = _files(found) if out is not None else ((), None)
     command = _next(context, phases[0].job, found, out if files else None, refused)
-    report = _shown(shown, found, command, asked.assumed)
-    deliver(report, json_text, json_to)
-    write_report(
-        report_to, lambda: replace(found.page(this_run().spare), command=command)
-    )
+    deliver(_shown(shown, found, command, asked.assumed), json_text, json_to)
+    write_report(report_to, lambda: found.page(this_run().spare), command)
     for one in found.results:
         _require_plan(one, stop, time_limit)
     best = [one.plans[0] for one in found.results]
@@ -170,15 +159,10 @@ def _shown(
 ) -> RenderableType:
     """The answer as it is printed: the layouts alone, one screen or all of it."""
     if shown == Detail.QUIET:
-        return quiet_report([best for one in found.results for best in one.plans[:1]])
+        return quiet_lines([best for one in found.results for best in one.plans[:1]])
     if shown == Detail.VERBOSE:
-        return with_assumed(_report(found.phases, found.result), assumed)
-    told = []
-    for phase, one in zip(found.phases, found.results, strict=True):
-        best = one.plans[0] if one.plans else None
-        title = heading(phase.job.workload_of(best))
-        told.append(PhaseAnswer.of_search(phase.name, title, one))
-    return screen(told, found.result.run, command, assumed)
+        return with_assumed(report(found.document()), assumed)
+    return screen(found.answers, found.result.run, command, assumed)
 
 
 def _next(
@@ -212,21 +196,6 @@ def _next(
 def _is_written(workload: Workload) -> bool:
     """Tell if the plans of a job have launch files, without writing them."""
     return bool(workload.framework.writers) and not workload.training.batch_ramp
-
-
-def _report(phases: Sequence[Phase], result: Result) -> RenderableType:
-    """One report, or one report for each phase with the whole run."""
-    if not result.phases:
-        return _report_of(phases[0].job, result)
-    pairs = zip(phases, result.phases, strict=True)
-    parts = [(phase.name, _report_of(phase.job, its.result)) for phase, its in pairs]
-    return phases_report(parts, result.run)
-
-
-def _report_of(job: Job, result: Result) -> RenderableType:
-    best = result.plans[0] if result.plans else None
-    title = heading(job.workload_of(best))
-    return (result_report if best else infeasible_report)(result, title)
 
 
 def _files(

@@ -1,6 +1,5 @@
 """`planner predict`: price one given layout, no search over it."""
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -29,11 +28,11 @@ from planner.cli.screens import (
 from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.stopping import this_run
 from planner.cli.verdicts import Failing, fail_over, failing_risk
+from planner.document.terminal import report
 from planner.errors import BadInputError
-from planner.questions.predict import Predict, Priced, cautions
-from planner.report import heading, phases_report, prediction_report, quiet_report
-from planner.report.answers.why import why_report
-from planner.report.screen import PhaseAnswer, screen
+from planner.questions.predict import Predict, Priced
+from planner.report.screen import quiet_lines, screen
+from planner.report.why import why_report
 from planner.why.ask import check_name
 
 LayoutText = Annotated[
@@ -118,7 +117,7 @@ def predict(
     else:
         terms = found.why(why_name)
         deliver(why_report(terms, depth), _json(terms), json_to)
-    write_report(report_to, lambda: replace(found.page(), command=command))
+    write_report(report_to, found.page, command)
     show_steps(found.phases, found.plans, trace_to, plot=plot and json_to != "-")
     fail_over(risk, [plan.estimate.memory for plan in found.plans])
 
@@ -155,29 +154,7 @@ def _shown(
 ) -> RenderableType:
     """The answer as it is printed: the layouts alone, one screen or all of it."""
     if shown == Detail.QUIET:
-        return quiet_report(found.plans)
+        return quiet_lines(found.plans)
     if shown == Detail.VERBOSE:
-        return with_assumed(_report(found), assumed)
-    told = []
-    for phase, plan in found.pairs:
-        title = heading(phase.job.workload_of(plan))
-        told.append(PhaseAnswer(phase.name, title, plan, cautions(phase, plan)))
-    return screen(told, found.run, command, assumed)
-
-
-def _report(found: Priced) -> RenderableType:
-    """One report, or one report for each phase with the whole run."""
-    several = len(found.phases) > 1
-    parts = [
-        (
-            phase.name,
-            prediction_report(
-                plan,
-                heading(phase.job.workload_of(plan)),
-                cautions(phase, plan),
-                None if several else found.run,
-            ),
-        )
-        for phase, plan in found.pairs
-    ]
-    return phases_report(parts, found.run) if several else parts[0][1]
+        return with_assumed(report(found.document()), assumed)
+    return screen(found.answers, found.run, command, assumed)

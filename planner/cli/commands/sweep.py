@@ -13,11 +13,12 @@ from planner.cli.screens import SHOWN, again
 from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.spread import FallBack, Resume, Scheduler
 from planner.cli.stopping import MemoryLimit
+from planner.document.terminal import report
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.questions.compare import refuse_lost, runner
 from planner.questions.inputs.limits import MEMORY
 from planner.questions.sweep import SweepOver, fields_over
-from planner.report.sweep import sweep_report
+from planner.report.sweep import sweep_document
 from planner.specs.answer.sweep import SweepAnswer
 
 OverTexts = Annotated[
@@ -88,17 +89,12 @@ def sweep(
     with candidate_progress() as told:
         answer = question.answer(told)
     text = answer.model_dump_json(by_alias=True, indent=2)
-    deliver(with_assumed(sweep_report(answer), asked.assumed), text, json_to)
+    document = sweep_document(answer)
+    deliver(with_assumed(report(document), asked.assumed), text, json_to)
     command = again(context, "sweep", SHOWN)
-    write_report(report_to, lambda: _page(answer), command)
+    write_report(report_to, lambda: document, command)
     refuse_lost(run)
     _require_plan(answer)
-
-
-def _page(answer: SweepAnswer) -> object:
-    from planner.report.pages import sweep_page  # noqa: PLC0415
-
-    return sweep_page(answer)
 
 
 def _require_plan(answer: SweepAnswer) -> None:

@@ -15,8 +15,9 @@ from planner.cli.options import (
     JsonTo,
 )
 from planner.cli.output import check_writable, deliver
-from planner.cli.pictures import ReportTo
+from planner.cli.pictures import ReportTo, write_report
 from planner.cli.progress import row_progress
+from planner.document.terminal import report
 from planner.errors import BadInputError
 from planner.evidence.accuracy.validation import Validation
 from planner.evidence.rows.logs import Log, read_log
@@ -34,8 +35,7 @@ from planner.questions.validate import (
     plan_beside_log,
     validated,
 )
-from planner.report.pages.validation import validation_page
-from planner.report.validation import validation_report
+from planner.report.validation import validation_document
 
 ROWS = ".row.yaml"
 """Ending of the file with a run's measured row. [text]"""
@@ -183,10 +183,10 @@ def _compare_plan(found: PlanFile, log: Log, log_file: Path) -> Validation:
 
 
 def _deliver(answer: Validation, json_to: str | None, report_to: Path | None) -> None:
-    if report_to is not None:
-        write_whole(report_to, validation_page(answer))
+    document = validation_document(answer)
+    write_report(report_to, lambda: document)
     json_text = answer.model_dump_json(by_alias=True, indent=2)
-    deliver(validation_report(answer), json_text, json_to)
+    deliver(report(document), json_text, json_to)
 
 
 def _print_skeleton(log: Log, name: str, json_to: str | None) -> None:

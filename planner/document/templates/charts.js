@@ -56,6 +56,12 @@ const pickable = (root) => root.querySelectorAll(".picks").forEach((set) => set.
   // Charts that were hidden have no width yet.
   dispatchEvent(new Event("resize"));
 }));
+const filterable = (root) => root.querySelectorAll("input[type=search]").forEach((box) => box.addEventListener("input", () => {
+  const wanted = box.value.toLowerCase();
+  for (const row of box.parentElement.querySelectorAll("tbody tr")) {
+    row.hidden = !row.textContent.toLowerCase().includes(wanted);
+  }
+}));
 // What scrolls on its own is reached with the keyboard.
 const reachable = () => {
   for (const part of document.querySelectorAll(".wide")) {

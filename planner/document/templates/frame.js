@@ -9,10 +9,5 @@ addEventListener("afterprint", drawAll);
 
 sortable(document);
 pickable(document);
+filterable(document);
 reachable();
-document.querySelectorAll("input[type=search]").forEach((box) => box.addEventListener("input", () => {
-  const wanted = box.value.toLowerCase();
-  for (const row of box.parentElement.querySelectorAll("tbody tr")) {
-    row.hidden = !row.textContent.toLowerCase().includes(wanted);
-  }
-}));

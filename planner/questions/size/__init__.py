@@ -46,9 +46,10 @@ class Size(answers.SizeAnswer, Answer):
         ]
 
     def _page(self) -> "Document":
-        from planner.report.answers.size import size_page  # noqa: PLC0415
+        from planner.report.size import size_document, with_plan  # noqa: PLC0415
 
-        return size_page(self, self._flow.flow.page(0.0))
+        flow = self._flow.flow
+        return with_plan(size_document(self, flow.result), flow.page(0.0))
 
 
 def size(

@@ -39,9 +39,9 @@ class Tuning(tuning.Tuning, Answer):
         return [run.model_dump(exclude={"layout"}) for run in self.runs]
 
     def _page(self) -> "Document":
-        from planner.report.answers.tuning import tuning_page  # noqa: PLC0415
+        from planner.report.tuning import tuning_document  # noqa: PLC0415
 
-        return tuning_page(self)
+        return tuning_document(self)
 
 
 def tune(

@@ -7,8 +7,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from planner.document.terminal import titled
 from planner.report.charts.timeline import Timeline, time_by_rank
-from planner.report.tables import CATEGORIES, section
+from planner.report.vocabulary import CATEGORIES
 from planner.specs.answer.estimate import WAIT_WORDS, Estimate, MemoryEstimate
 
 WIDTH = 64
@@ -70,9 +71,9 @@ def plots(estimate: Estimate, step: Timeline, phase: str = "") -> RenderableType
     """
     of = f" ({phase})" if phase else ""
     return Group(
-        section(f"Pipeline, one step{of}", _pipeline(step)),
-        section(f"Time of every pipeline rank{of}", _times(step)),
-        section(f"Memory of every pipeline rank{of}", _memory(estimate.memory)),
+        titled(f"Pipeline, one step{of}", _pipeline(step)),
+        titled(f"Time of every pipeline rank{of}", _times(step)),
+        titled(f"Memory of every pipeline rank{of}", _memory(estimate.memory)),
     )
 
 

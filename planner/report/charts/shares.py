@@ -13,7 +13,7 @@ from planner.report.charts.look import (
     rounded,
 )
 from planner.report.charts.timeline import Timeline, time_by_rank
-from planner.report.tables import CATEGORIES
+from planner.report.vocabulary import CATEGORIES
 from planner.specs.answer.estimate import (
     WAIT_WORDS,
     Estimate,

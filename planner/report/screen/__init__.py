@@ -1,6 +1,6 @@
 """An answer on one screen: a verdict, then what a reader decides by."""
 
-from planner.report.screen.answers import PhaseAnswer, screen
-from planner.report.screen.verdict import planless, run_words, verdict
+from planner.report.screen.answers import PhaseAnswer, opening, quiet_lines, screen
+from planner.report.screen.verdict import planless, verdict
 
-__all__ = ["PhaseAnswer", "planless", "run_words", "screen", "verdict"]
+__all__ = ["PhaseAnswer", "opening", "planless", "quiet_lines", "screen", "verdict"]

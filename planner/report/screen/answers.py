@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from planner.document.screen import Part, Screen, dashed
 from planner.report.heading import Heading
-from planner.report.screen.fitting import Part, Screen
 from planner.report.screen.sentences import (
     NEXT,
-    dashed,
     layout_sentences,
     memory_words,
     next_rows,
@@ -17,9 +16,10 @@ from planner.report.screen.sentences import (
 )
 from planner.report.screen.verdict import planless, verdict
 from planner.report.screen.yours import YOURS, yours_rows
-from planner.report.ties import bought, free_words
+from planner.report.sections.ties import bought, free_words
 from planner.specs.answer.result import Explanation, RankedPlan, Result
 from planner.specs.answer.run import Run
+from planner.specs.reading.layout_line import given_layout
 
 ENDING = "-v shows every figure and assumption, -q the layout alone."
 
@@ -67,10 +67,16 @@ def screen(
     tail = [Part("Assumed", (("; ".join(assumed),),))] if assumed else []
     tail += [Part("Run", ((run_sentence(run),),))] if run else []
     tail += [Part("Next", ((command,),))] if command else []
-    return Screen(f"{_opening(answers, run)}.", parts, tail, ENDING)
+    return Screen(f"{opening(answers, run)}.", parts, tail, ENDING)
 
 
-def _opening(answers: Sequence[PhaseAnswer], run: Run | None) -> str:
+def quiet_lines(plans: Sequence[RankedPlan]) -> str:
+    """Layouts alone, each as `--layout` takes it back."""
+    return "\n".join(given_layout(plan.layout) for plan in plans)
+
+
+def opening(answers: Sequence[PhaseAnswer], run: Run | None) -> str:
+    """Sentence that answers: how the job fits, its step and its run."""
     for answer in answers:
         if answer.plan is None and answer.result is not None:
             return planless(answer.title, answer.result)

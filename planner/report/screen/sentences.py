@@ -1,13 +1,12 @@
 """Rows of a screen, each a sentence or two on one subject."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from planner.planning.reasons import costs_words, fullest_words
-from planner.report.answers.amounts import amount_words
-from planner.report.run import run_rows
 from planner.report.screen.verdict import three_digits
-from planner.report.tables import host_words, likely_words, odds_words
+from planner.report.sections.run import run_rows
+from planner.report.vocabulary import amount_words, host_words, likely_words, odds_words
 from planner.specs.answer.estimate import Estimate, MemoryEstimate
 from planner.specs.answer.result import Explanation, RankedPlan, Result
 from planner.specs.answer.run import Run
@@ -172,8 +171,3 @@ def _run_parts(told: dict[str, str]) -> Iterator[str]:
     yield f"{told['GPU-hours']} GPU-hours"
     yield told["cost"]
     yield told["energy"]
-
-
-def dashed(lines: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-    """Sentences as rows; a dash before each of several."""
-    return tuple(("-", line) for line in lines) if len(lines) > 1 else ((*lines,),)

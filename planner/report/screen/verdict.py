@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from planner.report.heading import Heading
-from planner.report.run import run_rows, short
-from planner.report.tables import odds_words
-from planner.report.ties import risk_limit
+from planner.report.sections.run import run_rows, short
+from planner.report.sections.ties import risk_limit
+from planner.report.vocabulary import odds_words
 from planner.specs.answer.estimate import Estimate, Interval, MemoryEstimate
 from planner.specs.answer.result import Result
 from planner.specs.answer.run import Run

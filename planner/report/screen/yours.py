@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from planner.report.screen.sentences import risk_words
 from planner.report.screen.verdict import three_digits
-from planner.report.ties import slower_words
+from planner.report.sections.ties import slower_words
 from planner.specs.answer.difference import TermChange
 from planner.specs.answer.estimate import Estimate
 from planner.specs.answer.result import Result

@@ -6,7 +6,7 @@ from typing import Any
 from planner.errors import BadInputError
 from planner.hardware.reading.escape import yaml_text
 from planner.questions.compare import compare
-from planner.report.pages import comparison_page
+from planner.report.comparison import comparison_document
 from planner.web.answers.line import Line, line_of
 from planner.web.answers.plan import Tell
 from planner.web.question import Answered, Counting, Question
@@ -29,7 +29,7 @@ def compare_answer(question: Question, tell: Tell) -> Answered:
         on_progress=lambda done, count: tell(Counting(done, count)),
     )
     return Answered(
-        page=comparison_page(answer),
+        page=comparison_document(answer),
         json=answer.to_json(),
         job=yaml_text(found),
         assumed=line.assumed,

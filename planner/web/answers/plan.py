@@ -11,8 +11,8 @@ from planner.planning.optimize import Progress
 from planner.questions.plan import Plan, Planned
 from planner.report.charts.search import SearchState
 from planner.report.heading import heading
-from planner.report.pages.parts import tiles
 from planner.report.screen.verdict import planless, verdict
+from planner.report.sections.costs import tiles
 from planner.specs.answer.result import Result
 from planner.specs.layouts.layout_text import short_layout
 from planner.web.answers.line import Line, is_robust, line_of

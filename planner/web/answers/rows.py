@@ -12,7 +12,7 @@ from planner.hardware.reading.files import SHIPPED
 from planner.hardware.reading.yaml_text import parse_yaml
 from planner.questions.calibrate import fitted
 from planner.questions.validate import beside_log, validated
-from planner.report.pages.validation import summary_page
+from planner.report.validation import summary_document
 from planner.web.answers.line import line_of
 from planner.web.answers.plan import Tell
 from planner.web.question import Answered, Counting, Question
@@ -62,7 +62,7 @@ def _of_log(question: Question, folder: Path) -> Answered:
 
 def _answered(found: Validation, calibration: str, why: str) -> Answered:
     return Answered(
-        page=summary_page(found),
+        page=summary_document(found),
         json=found.model_dump_json(by_alias=True, indent=2),
         job=calibration,
         unwritten=why,

@@ -28,6 +28,7 @@ const settled = () => {
     answer.dataset.wired = "yes";
     sortable(answer);
     pickable(answer);
+    filterable(answer);
     document.documentElement.dataset.answered = "yes";
   }
 };

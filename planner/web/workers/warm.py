@@ -9,11 +9,11 @@ from planner.models import preset_hub_ids, preset_names
 from planner.questions import explain as _explain
 from planner.questions.inputs.given import looked_up
 from planner.questions.plan import Plan
-from planner.report import pages as _pages
+from planner.report import plan as _plan
 from planner.search.stop import Stop
 from planner.web.workers import work as _work
 
-NEEDED = (_explain, _pages, _work)
+NEEDED = (_explain, _plan, _work)
 """Rooms that answers come from."""
 
 

@@ -53,7 +53,7 @@ def test_the_report_says_what_people_ask(tmp_path: Path) -> None:
     text = " ".join(run(written(tmp_path, LORA)).stdout.split())
     for part in ("The most that fits", "micro-batch", "fewest GPUs", "By method"):
         assert part in text
-    for part in ("largest model", "Checkpoint", "adapters alone", "peak"):
+    for part in ("largest model", "Checkpoint", "adapters alone", "the fullest GPU"):
         assert part in text
 
 

@@ -20,9 +20,9 @@ from planner.comparison.flow import compare
 from planner.comparison.read import Asking, given_by, sweep_of
 from planner.comparison.store import Store
 from planner.document.page import page_html
+from planner.document.terminal import report
 from planner.hardware.reading.files import SHIPPED
-from planner.report.comparison import comparison_report
-from planner.report.pages import comparison_page
+from planner.report.comparison import comparison_document
 
 ROOT = Path(__file__).resolve().parents[3]
 SPACE = {**JOB, "search": {"cp": 1, "recompute": ["none", "full"]}}
@@ -82,9 +82,9 @@ def test_little_work_is_told_and_wins_nothing(file: Path, proven: Comparison) ->
     little = asked(file, work=1.0)
     assert timeless(little) == timeless(asked(file, work=1.0))
     console = Console(width=200, record=True, file=io.StringIO())
-    console.print(comparison_report(little))
+    console.print(report(comparison_document(little)))
     text = console.export_text()
-    page = page_html(comparison_page(little))
+    page = page_html(comparison_document(little))
     for one in little.candidates:
         if not one.settled:
             assert one.unsettled

@@ -14,7 +14,7 @@ from planner.errors import BadInputError
 from planner.frameworks.stacks import with_stack
 from planner.models import preset
 from planner.prediction.predict import predict
-from planner.report.tables import host_words
+from planner.report.vocabulary import host_words
 from planner.specs.answer.estimate import Estimate, HostMemory
 from planner.specs.layouts.layout import Offload, PartialLayout
 from planner.specs.search import SearchSpec

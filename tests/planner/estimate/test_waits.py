@@ -17,7 +17,7 @@ from planner.models.architecture import Architecture
 from planner.planning.reasons import CAUSE_WORDS, costs_words
 from planner.prediction.predict import predict
 from planner.report.charts.shares import SHORT
-from planner.report.tables import CAUSES
+from planner.report.vocabulary import CAUSES
 from planner.specs.answer.estimate import WAIT_WORDS
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import SearchSpec

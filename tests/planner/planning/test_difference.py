@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 import planner
 from planner.cli import app
 from planner.document.page import page_html
+from planner.document.screen import screen_of
 from planner.planning.reasons import CATEGORIES, CAUSE_WORDS
-from planner.report.answers.difference import difference_screen
+from planner.report.difference import ENDING, difference_document
 
 NODE = {"name": "one-node", "node": "dgx-h100", "nodes": 1}
 TRAINING: dict[str, Any] = {**JOB, "cluster": NODE}
@@ -103,7 +104,7 @@ def figures(answer: dict[str, Any]) -> dict[str, Any]:
 def shown(answer: planner.Difference) -> str:
     console = Console(width=100)
     with console.capture() as text:
-        console.print(difference_screen(answer))
+        console.print(screen_of(difference_document(answer), ENDING))
     return text.get()
 
 

@@ -9,7 +9,7 @@ from planner.cost.workload import Workload
 from planner.job.resolve import resolve
 from planner.planning import fastest
 from planner.planning.optimize import optimize
-from planner.report.ties import bought
+from planner.report.sections.ties import bought
 from planner.specs.answer.result import Result
 from planner.specs.reading.read import read_spec
 

@@ -22,7 +22,7 @@ from planner.comparison.read import Sweep
 from planner.comparison.vocabulary import between
 from planner.document.page import page_html
 from planner.report.charts.purchases import side_by_side, time_cost
-from planner.report.pages import comparison_page
+from planner.report.comparison import comparison_document
 from planner.specs.answer.estimate import Interval
 from planner.specs.answer.result import RankedPlan
 from planner.specs.answer.run import Run, RunCheckpoint, RunCost, RunNodes
@@ -146,7 +146,7 @@ class Words(HTMLParser):
 
 def test_the_page_says_what_was_found(answer: Comparison) -> None:
     words = Words()
-    words.feed(page_html(comparison_page(answer)))
+    words.feed(page_html(comparison_document(answer)))
     for part in (
         "fast on 16 GPUs: 10.0 d for 2.00 MUSD",
         "The fastest that 5 MUSD pays for.",
@@ -201,7 +201,7 @@ def plain(part: Any) -> Any:
 
 
 def test_plotly_knows_every_property(answer: Comparison) -> None:
-    charts = comparison_page(answer).charts()
+    charts = comparison_document(answer).charts()
     assert len(charts) == 6
     for chart in charts:
         Figure(**plain(chart.figure)).to_dict()

@@ -12,19 +12,14 @@ from rich.console import Console
 from planner.cost.workload import Workload
 from planner.document.blocks import Chart, Document, Facts, Notes, Pick
 from planner.document.page import hosts, page_html
-from planner.report import heading
 from planner.report.charts.plots import plots
 from planner.report.charts.search import SearchState
 from planner.report.charts.shares import waterfall
 from planner.report.charts.timeline import Timeline, timeline
-from planner.report.pages import (
-    Extras,
-    explanation_page,
-    phased_page,
-    plan_page,
-    prediction_page,
-)
-from planner.report.pages.plan import CHARTED
+from planner.report.explanation import explanation_document
+from planner.report.heading import heading
+from planner.report.plan import CHARTED, Pictures, plan_document
+from planner.report.screen import PhaseAnswer
 from planner.specs.answer.explanation import (
     Binding,
     Explained,
@@ -91,8 +86,13 @@ def planned(priced: Priced) -> Document:
         SearchState(1.0, step * 1.2, step * 0.9),
     ]
     other = plan.model_copy(update={"rank": 2, "slower": 0.1, "why": "bubble +1%"})
-    extras = Extras(trail, front, front, ("cut off",))
-    return plan_page(result_of(plan, other), workload, heading(workload), extras)
+    pictures = Pictures(workload, trail, front, front, ("cut off",))
+    return searched(result_of(plan, other), pictures)
+
+
+def searched(result: Result, pictures: Pictures) -> Document:
+    title = heading(pictures.workload)
+    return plan_document([PhaseAnswer.of_search("", title, result)], None, [pictures])
 
 
 def explained(priced: Priced) -> Document:
@@ -144,12 +144,18 @@ def explained(priced: Priced) -> Document:
         memory_front=front,
         gpu_front=front,
     )
-    return explanation_page(answer, workload, heading(workload))
+    return explanation_document(answer, heading(workload), workload)
 
 
 def predicted(priced: Priced) -> Document:
+    return phased(priced, "")
+
+
+def phased(priced: Priced, *names: str) -> Document:
     workload, plan = priced
-    return prediction_page(plan, workload, heading(workload), ("rarely meant",))
+    title, pictures = heading(workload), Pictures(workload)
+    answers = [PhaseAnswer(name, title, plan, ("rarely meant",)) for name in names]
+    return plan_document(answers, None, [pictures] * len(names))
 
 
 MAKERS = {"plan": planned, "predict": predicted, "explain": explained}
@@ -276,12 +282,12 @@ def test_sources_of_hardware_and_kernels_are_on_the_page(plan: Priced) -> None:
         assert source in text
 
 
-def test_reasons_and_plain_words_stand_beside_the_layout(plan: Priced) -> None:
+def test_reasons_and_words_of_the_field_stand_beside_the_layout(plan: Priced) -> None:
     section = next(each for each in planned(plan).sections if each.id == "layout")
     facts, reasons, *_ = section.parts
     assert isinstance(facts, Facts)
     names = [name for name, _ in facts.rows]
-    assert {"parts of a layer (tensor)", "at once (micro-batch)"} <= {*names}
+    assert {"tensor", "micro-batch"} <= {*names}
     assert len(facts.rows) == len(layout_rows(plan[1].layout))
     told = ["it beats tp 4", "stage 0 is the fullest"]
     assert reasons == Notes(told, "Why this layout")
@@ -302,7 +308,7 @@ def test_any_listed_plan_can_be_picked(plan: Priced) -> None:
 def test_a_long_list_has_charts_for_its_first_plans_alone(plan: Priced) -> None:
     workload, best = plan
     plans = [best.model_copy(update={"rank": n}) for n in range(1, 61)]
-    page = plan_page(result_of(*plans), workload, heading(workload), Extras())
+    page = searched(result_of(*plans), Pictures(workload))
     (pick,) = next(s for s in page.sections if s.id == "plans").parts
     assert isinstance(pick, Pick)
     charted = [any(isinstance(b, Chart) for b in parts) for _, parts in pick.choices]
@@ -327,9 +333,7 @@ def test_the_waterfall_ends_at_the_achieved_rate(plan: Priced) -> None:
 
 
 def test_pages_without_a_plan_say_why(one_rank: Workload) -> None:
-    empty = plan_page(
-        result_of(status="infeasible"), one_rank, heading(one_rank), Extras()
-    )
+    empty = searched(result_of(status="infeasible"), Pictures(one_rank))
     text = read(empty).text
     assert "does not fit" in text
     assert "stage 0 needs 90 GiB" in text
@@ -353,7 +357,7 @@ def test_a_conflict_is_shown_with_what_would_help(one_rank: Workload) -> None:
             ),
         ),
     )
-    text = read(explanation_page(answer, one_rank, heading(one_rank))).text
+    text = read(explanation_document(answer, heading(one_rank), one_rank)).text
     for part in (
         "nothing fits",
         "optimizer adamw",
@@ -394,11 +398,9 @@ def test_a_card_names_the_host_of_an_address() -> None:
 def test_pages_of_phases_are_one_page(plan: Priced) -> None:
     """Each section once for each phase, under its name and an identifier of its own."""
     one = predicted(plan)
-    page = phased_page([("short", one), ("128k", one)], None)
+    page = phased(plan, "short", "128k")
     ids = [section.id for section in page.sections]
-    assert len(set(ids)) == 2 * len(one.sections)
+    assert len(set(ids)) == 2 * (1 + len(one.sections))
     titles = {section.title for section in page.sections}
     assert {"short: Memory", "128k: Memory"} <= titles
-    assert len({chart.id for chart in page.charts()}) == len(one.charts())
-    alone = phased_page([("", one)], None)
-    assert [s.title for s in alone.sections] == [s.title for s in one.sections]
+    assert len({chart.id for chart in page.charts()}) == 2 * len(one.charts())

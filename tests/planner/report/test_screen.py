@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from planner.cli import app
 from planner.job.resolve import resolve
 from planner.planning.optimize import optimize
-from planner.report import heading
+from planner.report.heading import heading
 from planner.report.screen import PhaseAnswer, screen, verdict
 from planner.specs.answer.estimate import Interval
 from planner.specs.reading.read import read_spec
@@ -90,7 +90,7 @@ def test_the_quiet_layout_is_priced_as_the_plan() -> None:
     assert CliRunner().invoke(app, [*given, "-q"]).stdout == told
     step = answered("at risk").plan
     assert step is not None
-    figure = f"{step.estimate.step_time_s.value:.3f} s ("
+    figure = f"{step.estimate.step_time_s.value:.3f} s  between"
     assert figure in CliRunner().invoke(app, [*given, "-v"]).stdout
 
 

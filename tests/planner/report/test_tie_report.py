@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.report.ties import bought, free_words, tie_sentences
+from planner.report.sections.ties import bought, free_words, tie_sentences
 from planner.specs.answer.result import (
     Explanation,
     Fastest,
@@ -100,7 +100,7 @@ def test_amounts_of_equal_price_are_told_together() -> None:
 def test_listed_plans_that_tie_are_named_by_rank() -> None:
     text = said(plan(1, 0.0), plan(2, 0.004), plan(3, 0.012))
     assert text.startswith("Plans 1-3 are within 1.20%: a tie.")
-    assert "more than 2.4%" in text
+    assert "prediction error is 2.4%" in text
     assert text.endswith("--robust on chooses among them: the rule.")
     assert "Plans 1, 3-4 are" in said(plan(1, 0.0), plan(3, 0.0), plan(4, 0.0))
 

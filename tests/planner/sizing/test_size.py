@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 import planner
 from planner.cli import app
 from planner.document.page import page_html
-from planner.report.answers.size import size_screen
+from planner.document.screen import screen_of
+from planner.report.size import ENDING, size_document
 
 ON = "8xh100"
 LINE = ("size", "--on", ON, "--days", "10", "--budget", "1e5", "--serve-tokens", "1T")
@@ -84,7 +85,8 @@ def test_what_is_served_makes_the_model_smaller(answer: planner.Size) -> None:
 def test_the_screen_and_the_page(answer: planner.Size) -> None:
     console = Console(width=100, record=True, file=None)
     with console.capture() as shown:
-        console.print(size_screen(answer, answer._flow.flow.result, "next"))
+        document = size_document(answer, answer._flow.flow.result, "next")
+        console.print(screen_of(document, ENDING))
     text = shown.get()
     assert len(text.splitlines()) <= 40
     for word in ("forward", "backward", "besiroglu-2024", answer.nearest.name, "MFU"):

@@ -3,8 +3,7 @@
 from typing import Annotated
 
 import typer
-from rich.console import Group, RenderableType
-from rich.text import Text
+from rich.console import RenderableType
 
 from planner.cli.guard import guarded
 from planner.cli.options import (
@@ -19,13 +18,14 @@ from planner.cli.pictures import ReportTo, write_report
 from planner.cli.progress import search_progress
 from planner.cli.screens import LIMITS, SHOWN, Verbose, again
 from planner.cli.stopping import MemoryLimit, this_run
+from planner.document.screen import screen_of
+from planner.document.terminal import report
 from planner.job.calibration_file import read_calibration
 from planner.questions.inputs.limits import MEMORY
 from planner.questions.inputs.overlay import catalog_with
 from planner.questions.size.search import Sized, SizeModel
-from planner.report.answers.size import ROUNDS, rounds, size_page, size_screen
-from planner.report.run import short
-from planner.report.screen.fitting import Part
+from planner.report.sections.run import short
+from planner.report.size import ENDING, size_document, with_plan
 from planner.sizing.ask import asked
 
 On = Annotated[
@@ -155,17 +155,12 @@ def size(
     with search_progress() as told:
         found = SizeModel(ask).answer(stop, told)
     text = found.answer.model_dump_json(by_alias=True, indent=2)
-    deliver(_shown(context, found, verbose=verbose), text, json_to)
-    write_report(report_to, lambda: size_page(found.answer, found.flow.page(0.0)))
-
-
-def _shown(context: typer.Context, found: Sized, *, verbose: bool) -> RenderableType:
-    """One screen, and with `-v` the models that were planned on the way."""
-    screen = size_screen(found.answer, found.flow.result, _next(context, found))
-    if not verbose:
-        return screen
-    tried = Part("Planned", tuple(rounds(found.answer)), ROUNDS)
-    return Group(screen, Text(), tried.shown())
+    document = size_document(found.answer, found.flow.result, _next(context, found))
+    shown: RenderableType = screen_of(document, ENDING)
+    if verbose:
+        shown = report(with_plan(document, found.flow.document()))
+    deliver(shown, text, json_to)
+    write_report(report_to, lambda: with_plan(document, found.flow.page(0.0)))
 
 
 def _next(context: typer.Context, found: Sized) -> str:

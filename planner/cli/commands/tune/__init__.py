@@ -14,10 +14,11 @@ from planner.cli.pictures import ReportTo, write_report
 from planner.cli.progress import search_progress
 from planner.cli.sources import Source, sourced
 from planner.cli.stopping import MemoryLimit, this_run
+from planner.document.screen import screen_of
 from planner.errors import BadInputError
 from planner.questions.inputs.limits import MEMORY
 from planner.questions.tune.flow import BUDGET, TOP, begun, continued
-from planner.report.answers.tuning import tuning_page, tuning_screen
+from planner.report.tuning import ENDING, tuning_document
 from planner.search.stop import Stop
 from planner.specs.answer.tuning import Tuning
 
@@ -102,9 +103,10 @@ def tune(
     else:
         check_new(out)
         answer = _begun(source, out, top or TOP, runs or BUDGET, stop)
-    report = Text(answer.next or "") if quiet else tuning_screen(answer)
-    deliver(report, answer.model_dump_json(by_alias=True, indent=2), json_to)
-    write_report(report_to, lambda: tuning_page(answer))
+    document = tuning_document(answer)
+    shown = Text(answer.next or "") if quiet else screen_of(document, ENDING)
+    deliver(shown, answer.model_dump_json(by_alias=True, indent=2), json_to)
+    write_report(report_to, lambda: document)
 
 
 def _begun(source: Source, out: Path, top: int, runs: int, stop: Stop) -> Tuning:

@@ -7,15 +7,14 @@ from itertools import groupby
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console, RenderableType
+from rich.console import Console
 
-from planner.report import (
-    Heading,
-    infeasible_report,
-    prediction_report,
-    result_report,
-)
-from planner.report.tables import CATEGORIES, CAUSES, notable_stages
+from planner.document.terminal import report
+from planner.report.heading import Heading
+from planner.report.plan import plan_document
+from planner.report.screen import PhaseAnswer
+from planner.report.sections.costs import notable_stages
+from planner.report.vocabulary import CATEGORIES, CAUSES
 from planner.specs.answer.estimate import WAIT_WORDS, TimeBreakdown
 from planner.specs.answer.result import RankedPlan, Result
 from planner.specs.layouts.layout import Layout, Offload, RecomputeRange, Stage
@@ -30,11 +29,19 @@ from planner.specs.layouts.layout_text import (
 TITLE = Heading("llama", "16,384 x h100", "big", "torchtitan 0.3", "2,048 sequences")
 
 
-def text_of(report: RenderableType) -> str:
+def text_of(answer: PhaseAnswer) -> str:
     file = io.StringIO()
     console = Console(file=file, width=100, markup=False, highlight=False)
-    console.print(report)
+    console.print(report(plan_document([answer])))
     return file.getvalue()
+
+
+def result_report(result: Result) -> PhaseAnswer:
+    return PhaseAnswer.of_search("", TITLE, result)
+
+
+def prediction_report(plan: RankedPlan) -> PhaseAnswer:
+    return PhaseAnswer("", TITLE, plan, ())
 
 
 @pytest.mark.parametrize(
@@ -44,23 +51,23 @@ def text_of(report: RenderableType) -> str:
         "TP 8, SP on",
         "PP 16 x VPP 8, interleaved",
         "0 + 126 x 1 + 0",
-        "9.000 s (7.650 to 10.350)",
-        "40.5% with full attention, 39.5% causal",
+        "9.000 s between 7.650 and 10.350 s",
+        "40.5% with full attention; 39.5% causal",
         "compute binds",
         "TP 4 sends more gradients",
-        "optimal: gap 0.00%, bound 1,800,000.0 tokens/s; 123,456 candidates",
-        "99,000  bound",
+        "Optimal in the default space: 123,456 layouts, gap 0",
+        "bound 99,000",
         "tp 8 -> 4, dp 128 -> 256",
         "more [gradient] traffic",
         "2.13%",
         "a warning",
         "compile on",
         "stated default of 15 %",
-        "fits: peak 51.0 GiB",
+        "51.0 of",
     ],
 )
 def test_a_result_report_says(result: Result, said: str) -> None:
-    flat = " ".join(text_of(result_report(result, TITLE)).split())
+    flat = " ".join(text_of(result_report(result)).split())
     assert " ".join(said.split()) in flat
 
 
@@ -71,7 +78,7 @@ def test_every_cause_and_category_has_a_place_in_a_report(result: Result) -> Non
 
 
 def test_the_waterfall_is_complete_and_adds_up_to_the_step(result: Result) -> None:
-    text = text_of(prediction_report(result.plans[0], TITLE))
+    text = text_of(prediction_report(result.plans[0]))
     table = text.split("cause")[1].split("Memory")[0]
     found = re.findall(r"([\d.]+) +([\d.]+)%", table)
     *parts, whole = [(float(s), float(share)) for s, share in found]
@@ -93,9 +100,9 @@ def test_the_heaviest_stage_is_shown_between_first_and_last(result: Result) -> N
 
 
 def test_an_infeasible_report_gives_its_reasons(infeasible: Result) -> None:
-    text = text_of(infeasible_report(infeasible, TITLE))
+    text = text_of(result_report(infeasible))
     assert "optimizer states alone need 99 GiB" in text
-    assert "infeasible: 10 candidates in the space" in text
+    assert "none of 10 layouts fits" in text
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=40))
@@ -140,9 +147,10 @@ def chosen(plan: RankedPlan, **shares: float) -> RankedPlan:
 
 def test_what_was_chosen_beside_the_layout_is_told(result: Result) -> None:
     best = chosen(result.plans[0], optimizer=1.0, activations=0.5)
-    told = text_of(prediction_report(best, TITLE))
-    assert "method qlora, offload optimizer 1.0 + activations 0.5" in told
-    assert "offload" not in text_of(prediction_report(result.plans[0], TITLE))
+    told = text_of(prediction_report(best))
+    flat = " ".join(told.split())
+    assert "method qlora, offload optimizer 1.0 + activations 0.5" in flat
+    assert "offload" not in text_of(prediction_report(result.plans[0]))
 
 
 def test_a_runner_up_is_told_by_settings_offload_and_layout(result: Result) -> None:
@@ -157,10 +165,8 @@ def test_a_runner_up_is_told_by_settings_offload_and_layout(result: Result) -> N
 def test_a_proof_over_several_settings_counts_them(result: Result) -> None:
     search = result.search.model_copy(update={"variants": 6})
     several = result.model_copy(update={"search": search})
-    assert "in the space of 6 settings" in " ".join(
-        text_of(result_report(several, TITLE)).split()
-    )
-    assert "settings" not in text_of(result_report(result, TITLE))
+    assert "layouts of 6 settings" in " ".join(text_of(result_report(several)).split())
+    assert "settings" not in text_of(result_report(result))
 
 
 def test_every_axis_of_a_layout_is_told(result: Result) -> None:

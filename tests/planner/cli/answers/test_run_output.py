@@ -59,11 +59,11 @@ def test_two_phases_make_one_run() -> None:
 def test_the_table_says_time_interruptions_cost_and_energy() -> None:
     done = CliRunner().invoke(app, ["predict", JOB, *LAYOUT, "--set", TWO, "-v"])
     assert done.exit_code == 0
-    table = done.stdout.split("The whole run\n")[1].split("\nAssumptions of the run")[0]
+    table = done.stdout.split("The whole run\n")[1].split("\n  Assumed of the run")[0]
     rows = ("tokens", "time", "effective share", "checkpoints", "nodes", "GPU-hours")
     for row in (*rows, "cost", "price", "energy", "carbon", "reshards"):
         assert f"  {row}" in table
-    assert "interruption" in done.stdout.split("\nAssumptions of the run")[1]
+    assert "interruption" in done.stdout.split("\n  Assumed of the run")[1]
 
 
 def test_a_ramp_is_planned_and_never_lost_on_the_way_out(tmp_path: Path) -> None:

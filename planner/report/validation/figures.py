@@ -3,13 +3,12 @@
 from collections.abc import Callable, Sequence
 from html import escape
 
+from planner.document.blocks import Figure
 from planner.evidence.accuracy.errors import by_key
 from planner.evidence.accuracy.outcome import Outcome
 from planner.evidence.accuracy.summary import GROUPINGS, is_v100
-from planner.report.pages.sheets import GROUP_NAMES, number, percent
+from planner.report.validation.tables import GROUP_NAMES, number, percent
 
-Figure = dict[str, object]
-"""`data` and `layout`, as plotly.js takes them; colours of text are the page's."""
 Trace = dict[str, object]
 
 COLOURS = (

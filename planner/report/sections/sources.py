@@ -1,18 +1,57 @@
-"""Every number that a prediction rests on, with the source."""
+"""Assumptions, warnings, and every number behind a prediction with its source."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pydantic import BaseModel
 
 from planner.cost.kernels import priced_kernel
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
-from planner.document.blocks import Table
+from planner.document.blocks import Folded, Section, Table, listed
 from planner.hardware.calibration import network
 from planner.report.catalog import facts
+from planner.report.sections.costs import number_words, stack_part
+from planner.specs.answer.result import RankedPlan
 
 _COLUMNS = ("number", "value", "source")
 _CURVES = frozenset({"source", "seq_len", "forward", "backward"})
+
+
+def assumptions_section(
+    plan: RankedPlan, warnings: Sequence[str], pictured: Workload | None
+) -> Section:
+    """Assumptions and warnings of a prediction, its stack, and sources of a job.
+
+    Args:
+        plan: The prediction. [-]
+        warnings: Sentences. [text]
+        pictured: Job of the sources; none without. [-]
+
+    Returns:
+        The section. [-]
+    """
+    estimate = plan.estimate
+    named = source_sheets(Pricing.of(pictured, plan.layout)) if pictured else ()
+    parts = [
+        *listed("Warnings", warnings),
+        *listed("Assumed, and left out", estimate.assumptions),
+        stack_part(estimate.stack),
+        *(
+            Folded(
+                f"{sheet.title} ({len(sheet.rows)})",
+                [replace(sheet, title="")],
+                is_appendix=True,
+            )
+            for sheet in named
+        ),
+    ]
+    lead = (
+        "Every number of the hardware with its source; a question mark stands after "
+        "one that was not looked up."
+    )
+    title = "Assumptions and sources"
+    return Section("assumptions", title, parts, lead if named else "")
 
 
 def source_sheets(pricing: Pricing) -> tuple[Table, ...]:
@@ -69,17 +108,11 @@ def _numbers(its: BaseModel) -> str:
     fields: Mapping[str, object] = dict(its)
     plain = (int, float, str)
     parts = [
-        f"{name.replace('_', ' ')} {_number(value)}"
+        f"{name.replace('_', ' ')} {number_words(value)}"
         for name, value in fields.items()
         if name not in _CURVES and isinstance(value, plain) and value is not None
     ]
     return ", ".join(parts)
-
-
-def _number(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    return f"{value:.4g}"
 
 
 def _stack(workload: Workload) -> Table:
@@ -98,19 +131,3 @@ def _stack(workload: Workload) -> Table:
         ),
     )
     return Table(_COLUMNS, rows, words=3, title="Software stack and intervals")
-
-
-def constants_sheet(stack: Mapping[str, object]) -> Table:
-    """Every constant of the stack in force."""
-    rows = tuple((name.replace("_", " "), _plain(v)) for name, v in stack.items())
-    return Table(
-        ("constant", "value"), rows, 2, title="Constants of the stack in force"
-    )
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value))
-    return "-" if value is None else _number(value)

@@ -3,15 +3,25 @@
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from planner.report.tables import likely_words
-from planner.specs.answer.result import Fastest, GivenBack, Result, Tie, TiedPlan
+from planner.document.blocks import Block, Chart, Folded, Notes, Table
+from planner.report.charts.choices import front_chart
+from planner.report.vocabulary import layout_line, likely_words
+from planner.specs.answer.explanation import FrontPoint
+from planner.specs.answer.result import (
+    Fastest,
+    GivenBack,
+    RankedPlan,
+    Result,
+    Tie,
+    TiedPlan,
+)
 from planner.specs.answer.yours import Beside
 from planner.specs.layouts.layout_text import short_layout
 from planner.specs.search import SearchSpec
 
 _SHOWN = 4
 """Unlisted plans that are named. [1]"""
-TRY = "whether one fits shows in its first steps: planner tune tries these, too"
+TRY = "short trial runs (planner tune) will show whether one fits"
 """Sentence on short runs of riskier plans. [text]"""
 LEAST_SHOWN = 0.0005
 """Price that is shown as nothing below it. [1]"""
@@ -27,6 +37,63 @@ def tie_sentences(found: Tie | None, *, robust: bool) -> list[str]:
     return [] if found is None else list(_sentences(found, robust=robust))
 
 
+def tie_parts(tie: Tie | None, *, robust: bool) -> list[Block]:
+    """A tie in words, and the tied plans.
+
+    Args:
+        tie: The tie, or none. [-]
+        robust: True if the first plan was chosen among the tied plans. [-]
+    """
+    if tie is None:
+        return []
+    rows = [
+        (
+            layout_line(plan.layout),
+            f"{plan.slower:+.2%}",
+            f"{plan.error:.1%}",
+            f"{plan.free_gib:.1f}",
+            str(plan.axes),
+        )
+        for plan in tie.plans
+    ]
+    columns = ("plan", "slower", "off by", "free GiB", "axes")
+    return [Notes(tie_sentences(tie, robust=robust), "A tie"), Table(columns, rows)]
+
+
+def front_parts(
+    best: RankedPlan, memory: Sequence[FrontPoint], gpus: Sequence[FrontPoint]
+) -> list[Block]:
+    """Both fronts, as far as they have more than one point, against the best plan."""
+    parts: list[Block] = []
+    pairs = (
+        (memory, "headroom_gib", "Step time against free memory"),
+        (gpus, "gpus", "Step time against GPUs"),
+    )
+    for points, measure, name in pairs:
+        if len(points) > 1:
+            parts.append(Chart(front_chart(points, measure), name))
+            parts.append(Folded(f"{name}: plans", [_front(points, best)]))
+    return parts
+
+
+def _front(points: Sequence[FrontPoint], best: RankedPlan) -> Table:
+    step, gpus = best.estimate.step_time_s.value, best.layout.gpus
+    rows = [
+        (
+            layout_line(point.layout),
+            f"{point.step_time_s:.3f}",
+            f"{point.step_time_s / step - 1:+.1%}",
+            f"{point.gpus:,}",
+            f"{point.step_time_s * point.gpus / (step * gpus) - 1:+.1%}",
+            f"{point.device_gib:.1f}",
+            f"{point.headroom_gib:.1f}",
+        )
+        for point in points
+    ]
+    columns = ("plan", "step s", "slower", "GPUs", "GPU time", "GiB", "free GiB")
+    return Table(columns, rows)
+
+
 def _sentences(found: Tie, *, robust: bool) -> Iterator[str]:
     shown = sorted(plan.rank for plan in found.plans if plan.rank is not None)
     count = len(found.plans)
@@ -37,8 +104,8 @@ def _sentences(found: Tie, *, robust: bool) -> Iterator[str]:
     widest = max(found.plans, key=lambda plan: plan.slower)
     said = f"{listed[0].upper()}{listed[1:]}{beyond} are within {found.within:.2%}"
     yield (
-        f"{said}: a tie. Half of the measured pairs that differ like the widest of "
-        f"these were predicted off by more than {widest.error:.1%}."
+        f"{said}: a tie. For layout changes of this kind the typical prediction error "
+        f"is {widest.error:.1%}."
     )
     if more:
         yield f"Not listed: {_unlisted(found.plans)}."
@@ -130,9 +197,9 @@ def free_rows(result: Result) -> tuple[tuple[str, ...], ...]:
     return tuple(
         (
             f"{one.gib:g} GiB",
+            "-" if one.layout is None else layout_line(one.layout),
             _price(one),
             "-" if one.peak_device_gib is None else f"{one.peak_device_gib:.1f}",
-            "-" if one.layout is None else short_layout(one.layout),
         )
         for one in result.given_back
     )

@@ -1,10 +1,15 @@
-"""The screen and the page of `planner tune`."""
+"""The answer of `planner tune`."""
 
 from collections.abc import Iterator
 
-from planner.document.blocks import Document, Facts, Section, Table
-from planner.report.screen.fitting import Part, Screen
-from planner.report.screen.sentences import dashed
+from planner.document.blocks import (
+    Document,
+    Notes,
+    Section,
+    Table,
+    listed,
+    section,
+)
 from planner.report.screen.verdict import three_digits
 from planner.specs.answer.tuning import TunedRun, Tuning
 from planner.specs.layouts.layout_text import short_layout
@@ -26,20 +31,24 @@ DIFFERING = 0.1
 ENDING = "--json - prints every figure, -q the name of the run to make."
 
 
-def tuning_screen(answer: Tuning) -> Screen:
-    """Short runs on one screen, what to do next first."""
-    parts = [
-        Part("Job", ((answer.title,),)),
-        Part("Runs", tuple(map(_cells, _ordered(answer))), COLUMNS),
-        Part("Told", dashed(list(reading_words(answer)))),
-    ]
-    if answer.warnings:
-        parts.append(Part("Warnings", dashed(answer.warnings)))
-    tail = [Part("Next", ((command(answer),),))] if answer.script else []
-    return Screen(f"{sentence(answer)}.", parts, tail, ENDING)
+def tuning_document(answer: Tuning) -> Document:
+    """Short runs, what to do next first."""
+    runs = [*map(_cells, _ordered(answer))]
+    return Document(
+        title="planner tune",
+        eyebrow=answer.title,
+        answer=_sentence(answer),
+        lead="",
+        sections=[
+            Section("runs", "Runs", [Table(COLUMNS, runs, len(COLUMNS))]),
+            Section("lessons", "Lessons", [Notes([*_lessons(answer)])]),
+            *section("warnings", "Warnings", listed("", answer.warnings)),
+        ],
+        command=_command(answer) if answer.script else "",
+    )
 
 
-def sentence(answer: Tuning) -> str:
+def _sentence(answer: Tuning) -> str:
     """The best run so far and the run to make."""
     spent = f"{answer.spent} of {answer.budget} runs made"
     if answer.status == "started":
@@ -57,14 +66,14 @@ def sentence(answer: Tuning) -> str:
     return f"{best}; {answer.next} is next, for {answer.why} ({spent})"
 
 
-def command(answer: Tuning) -> str:
+def _command(answer: Tuning) -> str:
     """The command that makes the next run, or that starts the best plan."""
     if answer.next is None:
         return f"{answer.script}  # the whole run, as README.md there says"
     return f"{answer.script} && planner tune {answer.folder}"
 
 
-def reading_words(answer: Tuning) -> Iterator[str]:
+def _lessons(answer: Tuning) -> Iterator[str]:
     """Lessons of the runs about the model."""
     tenth = f"{answer.spread * DIFFERING**0.5:.1%}"
     off = f"comparing plans that differ by a tenth of a step is off by {tenth}"
@@ -120,20 +129,3 @@ def _share(value: float | None) -> str:
     if 0.01 <= value <= 0.99:
         return f"{value:.0%}"
     return "under 1%" if value < 0.5 else "over 99%"
-
-
-def tuning_page(answer: Tuning) -> Document:
-    """The page of short runs."""
-    rows = Table(COLUMNS, tuple(map(_cells, _ordered(answer))), len(COLUMNS))
-    facts = [("next", answer.next or "-"), ("best", answer.best or "-")]
-    facts += [("command", answer.script)]
-    return Document(
-        title="planner tune",
-        eyebrow=answer.title,
-        answer=sentence(answer),
-        lead=" ".join(reading_words(answer)),
-        sections=[
-            Section("runs", "Runs", [rows]),
-            Section("next", "Next", [Facts(facts)]),
-        ],
-    )

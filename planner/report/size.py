@@ -1,38 +1,93 @@
-"""The screen and the page of `planner size`."""
+"""The answer of `planner size`."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from planner.document.blocks import Document, Facts, Section, Table
-from planner.report.run import short
-from planner.report.screen.fitting import Part, Screen
+from planner.document.blocks import (
+    Block,
+    Document,
+    Facts,
+    Folded,
+    Section,
+    Table,
+    listed,
+    section,
+)
 from planner.report.screen.sentences import (
-    dashed,
     layout_sentences,
     memory_words,
     proof_words,
     run_sentence,
     time_words,
 )
+from planner.report.sections.run import short
 from planner.specs.answer.result import Result
 from planner.specs.answer.size import SizeAnswer, Trained
 
 COLUMNS = ("parameters", "tokens", "loss", "train FLOP", "serve FLOP", "days")
 """Titles of the figures of a size."""
+ENDING = "-v shows the models that were planned on the way, and the whole plan."
+"""Last line of the screen. [text]"""
 DAY = 86400.0
 """[s/d]"""
 
 
-def size_screen(answer: SizeAnswer, result: Result, command: str = "") -> Screen:
-    """A size on one screen, the sentence that answers first."""
-    tail = [Part("Assumed", (("; ".join(answer.assumed),),))]
-    tail += [Part("Run", ((run_sentence(answer.nearest.run),),))]
-    tail += [Part("Next", ((command,),))] if command else []
-    ending = "-v shows the models that were planned on the way."
-    return Screen(f"{sentence(answer)}.", list(_parts(answer, result)), tail, ending)
+def size_document(answer: SizeAnswer, result: Result, command: str = "") -> Document:
+    """A size, the work that it takes, and the plan of the nearest model.
+
+    Args:
+        answer: The size. [-]
+        result: Plans of the nearest model. [-]
+        command: Command that does the next step. [text]
+    """
+    rounds = Table(ROUNDS, [*_rounds(answer)])
+    return Document(
+        title="planner size",
+        eyebrow="",
+        answer=_sentence(answer),
+        lead="",
+        sections=[
+            Section("size", "Size", [Facts(_facts(answer))]),
+            *section("serving", "Serving", _serving(answer)),
+            Section("nearest", "The nearest model", [Facts(_plan(answer, result))]),
+            *section("warnings", "Warnings", listed("", answer.warnings)),
+            Section("rounds", "Search", [Folded("Planned on the way", [rounds])]),
+        ],
+        command=command,
+    )
 
 
-def sentence(answer: SizeAnswer) -> str:
+def _serving(answer: SizeAnswer) -> list[Block]:
+    rows = [] if answer.alone is None else [*_choices(answer)]
+    return [Table(("", *COLUMNS), rows)] if rows else []
+
+
+def with_plan(size: Document, plan: Document) -> Document:
+    """A size with the whole plan of the nearest model below it."""
+    return replace(
+        size,
+        eyebrow=plan.eyebrow,
+        lead=plan.lead,
+        tiles=plan.tiles,
+        sections=[*size.sections, *plan.sections],
+    )
+
+
+def _plan(answer: SizeAnswer, result: Result) -> list[tuple[str, str]]:
+    """The plan of the nearest model in words, what was assumed, and the run."""
+    plan, estimate = answer.nearest.plan, answer.nearest.plan.estimate
+    layout, *_ = layout_sentences(plan, result.explanation)
+    return [
+        ("Layout", layout),
+        ("Memory", memory_words(estimate.memory)),
+        ("Time", time_words(estimate)),
+        ("Proof", proof_words(result)),
+        ("Assumed", "; ".join(answer.assumed)),
+        ("Run", run_sentence(answer.nearest.run)),
+    ]
+
+
+def _sentence(answer: SizeAnswer) -> str:
     """The size in a sentence."""
     cost = "" if answer.cost_usd is None else f" for {_figure(answer.cost_usd)} USD"
     return (
@@ -46,23 +101,7 @@ def _figure(value: float) -> str:
     return short(float(f"{value:.3g}"))
 
 
-def _parts(answer: SizeAnswer, result: Result) -> Iterator[Part]:
-    rows = tuple((name, value) for name, value in facts(answer))
-    for name, value in rows:
-        yield Part(name, ((value,),))
-    if answer.alone is not None:
-        yield Part("Serving", tuple(choices(answer)), ("", *COLUMNS))
-    plan = answer.nearest.plan
-    layout, *_ = layout_sentences(plan, result.explanation)
-    yield Part("Layout", ((layout,),))
-    yield Part("Memory", ((memory_words(plan.estimate.memory),),))
-    yield Part("Time", ((time_words(plan.estimate),),))
-    yield Part("Proof", ((proof_words(result),),))
-    if answer.warnings:
-        yield Part("Warnings", dashed(answer.warnings))
-
-
-def facts(answer: SizeAnswer) -> list[tuple[str, str]]:
+def _facts(answer: SizeAnswer) -> list[tuple[str, str]]:
     """Size, work, law and the nearest model in words."""
     return [
         ("Size", _size(answer)),
@@ -117,7 +156,7 @@ def _nearest(answer: SizeAnswer) -> str:
     )
 
 
-def choices(answer: SizeAnswer) -> Iterator[tuple[str, ...]]:
+def _choices(answer: SizeAnswer) -> Iterator[tuple[str, ...]]:
     """The size beside that without serving, and the cheapest as good as that."""
     named = {
         "best to serve, within the limit": answer,
@@ -140,7 +179,7 @@ def _cells(size: Trained) -> Sequence[str]:
     )
 
 
-def rounds(answer: SizeAnswer) -> Iterator[tuple[str, ...]]:
+def _rounds(answer: SizeAnswer) -> Iterator[tuple[str, ...]]:
     """Models that were planned on the way."""
     for one in answer.rounds:
         if one.mfu is None or one.parameters is None:
@@ -151,18 +190,3 @@ def rounds(answer: SizeAnswer) -> Iterator[tuple[str, ...]]:
 
 ROUNDS = ("planned", "MFU", "best size at that rate")
 """Titles of the models that were planned on the way."""
-
-
-def size_page(answer: SizeAnswer, plan: Document) -> Document:
-    """The page of a size: its figures, then the nearest model's plan."""
-    parts: list[Facts | Table] = [Facts(facts(answer))]
-    if answer.alone is not None:
-        sheet = Table(("", *COLUMNS), tuple(choices(answer)))
-        parts.append(sheet)
-    parts.append(Table(ROUNDS, tuple(rounds(answer))))
-    return replace(
-        plan,
-        title="planner size",
-        answer=sentence(answer),
-        sections=[Section("size", "Size", parts), *plan.sections],
-    )

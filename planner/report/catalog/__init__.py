@@ -22,7 +22,7 @@ from planner.launch.launchers import LAUNCHERS
 from planner.launch.registry import TARGETS
 from planner.launch.target import Launcher, Target
 from planner.models import preset, preset_names, read_preset
-from planner.report.frameworks import framework_entry, framework_facts
+from planner.report.catalog.frameworks import framework_entry, framework_facts
 from planner.specs.frameworks.framework import Framework
 
 Entry = dict[str, object]

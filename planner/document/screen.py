@@ -1,11 +1,13 @@
-"""A screen: named parts that give way until they fit."""
+"""A document on one screen of a terminal: named parts that give way until they fit."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
+
+from planner.document.blocks import Block, Document, Facts, Notes, Table
 
 LINES = 38
 """Most lines of a screen; a message of an error may stand below. [1]"""
@@ -31,12 +33,12 @@ class Part:
 
     def shown(self) -> RenderableType:
         """The name beside the rows."""
-        body = Table.grid(padding=(0, 2))
+        body = Grid.grid(padding=(0, 2))
         if self.titles:
             body.add_row(*(Text(title, style="dim") for title in self.titles))
         for row in self.rows:
             body.add_row(*map(Text, row))
-        grid = Table.grid(padding=(0, 2))
+        grid = Grid.grid(padding=(0, 2))
         grid.add_column(width=NAME)
         grid.add_row(Text(self.name, style="bold cyan"), body)
         return grid
@@ -89,3 +91,32 @@ def _shorten(parts: list[Part], at: int) -> None:
     """Take the last row of a part away, and the part with its last row."""
     rows = parts[at].rows[:-1]
     parts[at : at + 1] = [replace(parts[at], rows=rows)] if rows else []
+
+
+def screen_of(document: Document, ending: str) -> Screen:
+    """A document on one screen: its facts, tables and notes, without details.
+
+    Args:
+        document: The document. [-]
+        ending: Last line. [text]
+    """
+    parts = [Part("Job", ((document.eyebrow,),))] if document.eyebrow else []
+    for section in document.sections:
+        for block in section.parts:
+            parts += _parts(section.title, block)
+    tail = [Part("Next", ((document.command,),))] if document.command else []
+    return Screen(f"{document.answer}.", parts, tail, ending)
+
+
+def _parts(title: str, block: Block) -> Iterator[Part]:
+    if isinstance(block, Facts):
+        yield from (Part(name, ((value,),)) for name, value in block.rows)
+    elif isinstance(block, Notes):
+        yield Part(block.title or title, dashed(block.lines))
+    elif isinstance(block, Table):
+        yield Part(block.title or title, tuple(block.rows), block.columns)
+
+
+def dashed(lines: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Sentences as rows; a dash before each of several."""
+    return tuple(("-", line) for line in lines) if len(lines) > 1 else ((*lines,),)

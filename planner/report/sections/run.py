@@ -1,13 +1,6 @@
-"""The whole run as a report shows it."""
+"""The whole run: facts, parts and assumptions."""
 
-from collections.abc import Iterator
-
-from rich import box
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
-from planner.report.tables import section, sentences
+from planner.document.blocks import Block, Facts, Notes, Section, Table, Tile
 from planner.specs.answer.estimate import Interval
 from planner.specs.answer.run import Run, RunCost
 
@@ -15,26 +8,30 @@ _SCALES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _DAY, _HOUR, _MINUTE = 86400.0, 3600.0, 60.0
 
 
-def run_sections(run: Run | None) -> Iterator[RenderableType]:
-    """A run as a short table, with the run's parts and assumptions.
+def run_sections(run: Run | None) -> list[Section]:
+    """Time, interruptions, GPU-hours, cost and energy of a run.
 
     Args:
         run: The run, None where no tokens are known. [-]
     """
     if run is None:
-        return
-    yield section("The whole run", run_table(run))
+        return []
+    parts: list[Block] = [Facts(run_rows(run))]
     if len(run.stretches) > 1:
-        yield section("Parts of the run", stretches_table(run))
-    yield section("Assumptions of the run", sentences(run.assumptions))
+        parts.append(Table(("part", *PARTS), stretch_rows(run), 1, "Parts of the run"))
+    parts.append(Notes(run.assumptions, "Assumed of the run"))
+    return [Section("run", "The whole run", parts)]
 
 
-def run_table(run: Run) -> Table:
-    """Time, interruptions, GPU-hours, cost and energy, each with its interval."""
-    grid = Table.grid(padding=(0, 2))
-    for name, told in run_rows(run):
-        grid.add_row(Text(name, style="dim"), Text(told))
-    return grid
+def run_tile(run: Run) -> Tile:
+    """Time and effective share of a run."""
+    time, share = run.time_to_train_s, run.effective_share
+    return Tile(
+        "Whole run",
+        f"{time.value / _DAY:,.1f} days",
+        f"between {time.low / _DAY:,.1f} and {time.high / _DAY:,.1f}; "
+        f"{share.value:.1%} of it trains",
+    )
 
 
 def run_rows(run: Run) -> list[tuple[str, str]]:
@@ -54,17 +51,6 @@ def run_rows(run: Run) -> list[tuple[str, str]]:
 
 PARTS = ("tokens", "sequences", "of tokens", "steps", "step", "days")
 """Titles of the columns behind the name of a part of a run."""
-
-
-def stretches_table(run: Run) -> Table:
-    """The parts of a run: batches of a ramp, phases."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("part")
-    for title in PARTS:
-        table.add_column(title, justify="right")
-    for row in stretch_rows(run):
-        table.add_row(*row)
-    return table
 
 
 def stretch_rows(run: Run) -> list[tuple[str, ...]]:

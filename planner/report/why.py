@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from planner.report.tables import CAUSES
+from planner.report.vocabulary import CAUSES
 from planner.why.terms import Term, Why
 
 

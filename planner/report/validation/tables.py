@@ -1,4 +1,4 @@
-"""Tables of a validation as plain text cells, for a terminal and for a page."""
+"""Tables of a validation."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -7,6 +7,7 @@ from planner.evidence.accuracy.errors import Accuracy, Errors
 from planner.evidence.accuracy.ranking import Ranking
 from planner.evidence.accuracy.summary import GROUPINGS, Summary
 from planner.evidence.accuracy.validation import RowResult, Validation
+from planner.specs.counted import counted
 
 NOTHING = "-"
 """Stands for a figure that does not exist."""
@@ -46,13 +47,10 @@ def opening(answer: Validation) -> str:
         "invalid": sum(its.invalid for its in both),
     }
     told = ", ".join(f"{count} {name}" for name, count in counts.items())
-    return (
-        f"{len(answer.rows):,} rows of {sources} sources: {told}; "
-        f"planner {answer.versions['planner']}"
-    )
+    return f"{len(answer.rows):,} rows of {counted(sources, 'source')}: {told}"
 
 
-def summary_sheet(answer: Validation) -> Table:
+def summary_table(answer: Validation) -> Table:
     """Errors over rows and as the average over sources, V100 apart."""
     main, apart = answer.summary, answer.summary_v100
     lines = [
@@ -72,7 +70,7 @@ def _error_cells(its: Errors) -> tuple[str, ...]:
     return (f"{its.n}", *sizes, percent(its.bias, signed=True), percent(its.coverage))
 
 
-def ranking_sheet(answer: Validation) -> Table:
+def ranking_table(answer: Validation) -> Table:
     """Ranking within sweeps of one job, over sweeps and over sources."""
     main, apart = answer.summary, answer.summary_v100
     lines = [
@@ -103,7 +101,7 @@ def _ranking_cells(its: Ranking) -> tuple[str, ...]:
     return f"{its.groups}", percent(its.pairs_right), tau, *map(percent, rates)
 
 
-def sweeps_sheet(answer: Validation) -> Table:
+def sweeps_table(answer: Validation) -> Table:
     """Every sweep, the lowest Kendall tau first."""
     worst_first = sorted(answer.sweeps, key=lambda sweep: sweep.kendall_tau)
     rows = tuple(
@@ -122,7 +120,7 @@ def sweeps_sheet(answer: Validation) -> Table:
     return Table(titles, rows, words=2, title="Sweeps, worst first")
 
 
-def oom_sheet(answer: Validation) -> Table:
+def oom_table(answer: Validation) -> Table:
     """Verdicts of planner on runs that worked, and on runs that did not fit."""
     oom = answer.summary.oom
     ran = (oom.true_negative, oom.at_risk_ran, oom.false_positive)
@@ -144,14 +142,14 @@ def _shares(counts: Sequence[int]) -> tuple[str, ...]:
     return (f"{total}", *shares)
 
 
-def group_sheets(answer: Validation) -> tuple[Table, ...]:
+def group_tables(answer: Validation) -> tuple[Table, ...]:
     """Errors by GPU, framework, stack, architecture, context, scale and source."""
-    return tuple(_group_sheet(answer.summary, grouping) for grouping in GROUPINGS)
+    return tuple(_group_table(answer.summary, grouping) for grouping in GROUPINGS)
 
 
-def _group_sheet(summary: Summary, grouping: str) -> Table:
+def _group_table(summary: Summary, grouping: str) -> Table:
     groups: dict[str, Accuracy] = getattr(summary, grouping)
-    memory = tuple(f"memory {title}" for title in _GROUP_TITLES)
+    memory = ("memory", *_GROUP_TITLES[1:])
     rows = tuple(
         (name, *_group_cells(its.step_time), *_group_cells(its.memory))
         for name, its in groups.items()
@@ -165,7 +163,7 @@ def _group_cells(its: Errors) -> tuple[str, ...]:
     return (n, *rest)
 
 
-def claims_sheet(answer: Validation) -> Table:
+def claims_table(answer: Validation) -> Table:
     """Gains that plans claim over measured layouts, by source."""
     groups = {n: its.claimed_gain for n, its in answer.summary.by_source.items()}
     every = {"all": answer.summary.claimed_gain} | groups
@@ -175,12 +173,12 @@ def claims_sheet(answer: Validation) -> Table:
     return Table(titles, tuple(rows), title="Gain that our plans claim")
 
 
-def worst_time_sheet(answer: Validation, most: int) -> Table:
+def worst_time_table(answer: Validation, most: int) -> Table:
     """The rows with the largest errors of step time, V100 apart."""
     return _worst(answer, most, "step time [s]", _time_cells)
 
 
-def worst_memory_sheet(answer: Validation, most: int) -> Table:
+def worst_memory_table(answer: Validation, most: int) -> Table:
     """The rows with the largest errors of peak memory, V100 apart."""
     return _worst(answer, most, "memory [GiB]", _memory_cells)
 
@@ -199,8 +197,8 @@ def _memory_cells(row: RowResult) -> tuple[float | None, float | None, float | N
 
 
 def _worst(answer: Validation, most: int, what: str, cells: Cells) -> Table:
-    counted = (r for r in answer.rows if r.counted and "v100" not in r.gpu.lower())
-    known = [(error, row) for row in counted if (error := cells(row)[2]) is not None]
+    sure = (r for r in answer.rows if r.counted and "v100" not in r.gpu.lower())
+    known = [(error, row) for row in sure if (error := cells(row)[2]) is not None]
     known.sort(key=lambda pair: -abs(pair[0]))
     rows = tuple(_row_cells(row, cells) for _, row in known[:most])
     titles = ("row", "GPUs", "layout", "predicted", "measured", "error")
@@ -222,7 +220,7 @@ def number(value: float | None) -> str:
     return NOTHING if value is None else f"{value:.4g}"
 
 
-def suspect_sheet(answer: Validation) -> Table:
+def suspect_table(answer: Validation) -> Table:
     """Rows whose own source is in doubt: shown, not counted."""
     rows = (row for row in answer.rows if not row.counted and row.status == "ok")
     return Table(
@@ -241,13 +239,13 @@ def suspect_sheet(answer: Validation) -> Table:
     )
 
 
-def unsupported_sheet(answer: Validation) -> Table:
+def unsupported_table(answer: Validation) -> Table:
     """Rows that could not be priced, and why."""
     rows = (row for row in answer.rows if row.status == "unsupported")
     return Table(("row", "reason"), _reasons(rows), words=2, title="Unsupported rows")
 
 
-def invalid_sheet(answer: Validation) -> Table:
+def invalid_table(answer: Validation) -> Table:
     """Rows that could not be read, and why."""
     rows = [row for row in answer.rows if row.status == "invalid"]
     named = tuple((f"{r.file}: {r.id}" if r.id else r.file, r.reason) for r in rows)
@@ -258,7 +256,7 @@ def _reasons(rows: Iterable[RowResult]) -> tuple[tuple[str, ...], ...]:
     return tuple((row.id, row.reason) for row in rows)
 
 
-def rows_sheet(answer: Validation) -> Table:
+def rows_table(answer: Validation) -> Table:
     """Every row that was priced."""
     titles = (
         "row",

@@ -1,0 +1,1 @@
+"""Sections that answers share: layout, costs, ties, the run, sources."""
