@@ -47,7 +47,7 @@ def emit(found: PlanFile, name: str) -> tuple[LaunchFile, ...]:
             "architecture: no target's files would train it"
         )
     assert found.spec.framework == target.framework, "a plan for another framework"
-    require_expressible(found, target, found.pricing)
+    require_expressible(found, target)
     brief = found.brief
     program = _started(target.write(brief), launcher)
     started = launcher.write(brief, program) if launcher else ()

@@ -8,7 +8,6 @@ from planner.errors import UnsupportedPlanError
 from planner.launch.brief import Gap
 from planner.launch.read_plan import PlanFile
 from planner.launch.target import Target
-from planner.verify.legality import rule_violations
 
 RAMP = "spec.training.batch_ramp"
 """Field of a ramp of batches, which no target and no other layout expresses. [text]"""
@@ -40,23 +39,19 @@ class InexpressibleError(UnsupportedPlanError):
         super().__init__(f"{name} cannot express this plan:\n  {lines}")
 
 
-def require_expressible(plan: PlanFile, target: Target, pricing: Pricing) -> None:
-    """Refuse a plan that a target cannot express.
-
-    Args:
-        plan: The plan. [-]
-        target: Target that is to write the plan. [-]
-        pricing: The plan's job under the target's framework; for the plan's own
-            framework the plan's own. [-]
+def require_expressible(plan: PlanFile, target: Target) -> None:
+    """Refuse a plan that a target of its framework cannot express.
 
     Raises:
         InexpressibleError: A feature cannot be expressed.
     """
-    gaps = tuple(_ramp_gaps(plan))
-    if not gaps:
-        gaps = (*_broken_rules(plan, pricing), *target.gaps(plan.brief))
-    if gaps:
-        raise InexpressibleError(plan, target, gaps, pricing)
+    if gaps := gaps_of(plan, target):
+        raise InexpressibleError(plan, target, gaps, plan.pricing)
+
+
+def gaps_of(plan: PlanFile, target: Target) -> tuple[Gap, ...]:
+    """Features of a plan that a target cannot express; a ramp of batches alone. [-]."""
+    return tuple(_ramp_gaps(plan)) or target.gaps(plan.brief)
 
 
 def require_written(workloads: Sequence[Workload], file: str) -> None:
@@ -86,13 +81,6 @@ def _ramp_gaps(plan: PlanFile) -> Iterator[Gap]:
     if ramp := plan.brief.training.batch_ramp:
         batches = ", ".join(f"{step.global_batch:,}" for step in ramp)
         yield Gap("no batch ramp is written", RAMP, batches, "")
-
-
-def _broken_rules(plan: PlanFile, pricing: Pricing) -> Iterator[Gap]:
-    """Rules of the target's framework that a plan for another framework breaks."""
-    if pricing is not plan.pricing:
-        for breach in rule_violations(pricing.unwritten(), plan.plan.layout):
-            yield Gap(breach.sentence, breach.field, breach.value, "")
 
 
 def _sentence(gap: Gap, plan: PlanFile) -> str:

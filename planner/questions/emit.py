@@ -9,9 +9,9 @@ from planner.economics import Planned, run_of, with_run
 from planner.errors import BadInputError, InfeasibleError, UnsupportedPlanError
 from planner.estimate.estimate import estimate
 from planner.job.resolve import about, resolve
-from planner.launch.brief import LaunchFile
+from planner.launch.brief import Gap, LaunchFile
 from planner.launch.emit import chosen, emit, emit_own
-from planner.launch.gaps import require_expressible
+from planner.launch.gaps import RAMP, InexpressibleError, gaps_of
 from planner.launch.read_plan import PlanFile
 from planner.launch.target import Target
 from planner.prediction.refusals import refuse_host
@@ -19,6 +19,7 @@ from planner.questions.nearest import with_nearest
 from planner.specs.answer.estimate import Estimate
 from planner.specs.answer.result import RankedPlan
 from planner.specs.search import SearchSpec
+from planner.verify.legality import rule_violations
 
 SAME = 1e-3
 """Relative difference up to which two predictions agree. [1]"""
@@ -87,7 +88,7 @@ def priced(plan: PlanFile, name: str, *, force: bool = False) -> PlanFile:
     """
     target, _ = chosen(plan, name)
     moved = _moved(plan, target)
-    require_expressible(plan, target, moved.pricing)
+    _require_expressible(plan, target, moved)
     now = priced_anew(moved)
     if not force:
         _refuse_oom(moved, now)
@@ -95,6 +96,21 @@ def priced(plan: PlanFile, name: str, *, force: bool = False) -> PlanFile:
         return plan
     fields = moved.plan.model_copy(update={"estimate": now})
     return replace(moved, plan=fields, told=tuple(_remarks(plan, target, now)))
+
+
+def _require_expressible(plan: PlanFile, target: Target, moved: PlanFile) -> None:
+    """Refuse a plan that a target lacks words for, or that its framework forbids."""
+    gaps = gaps_of(plan, target)
+    if moved is not plan and RAMP not in {gap.field for gap in gaps}:
+        gaps = (*_broken_rules(moved), *gaps)
+    if gaps:
+        raise InexpressibleError(plan, target, gaps, moved.pricing)
+
+
+def _broken_rules(moved: PlanFile) -> Iterator[Gap]:
+    """Rules of the target's framework that a plan for another framework breaks."""
+    for breach in rule_violations(moved.pricing.unwritten(), moved.plan.layout):
+        yield Gap(breach.sentence, breach.field, breach.value, "")
 
 
 def _moved(plan: PlanFile, target: Target) -> PlanFile:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from planner.errors import BadInputError
+from planner.hardware.reading.files import SHIPPED
 from planner.job.resolve import resolve
 from planner.job.variants import runnable
 from planner.launch.importing.files import texts_of
@@ -32,7 +33,8 @@ def refuse_unpriced(fields: Mapping[str, object], paths: Sequence[Path]) -> None
     """
     given = {name: value for name, value in fields.items() if value is not None}
     try:
-        runnable(resolve(JobSpec.model_validate(given), file="", base=Path()))
+        spec = JobSpec.model_validate(given)
+        runnable(resolve(spec, file="", base=Path(), catalog=SHIPPED))
     except BadInputError as error:
         field = error.field or ""
         error.file = next(_places(field, paths), ", ".join(map(str, paths)))
