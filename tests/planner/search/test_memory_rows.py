@@ -153,7 +153,7 @@ def test_the_closed_forms_are_in_flight_at_some_backward(
             copies=np.array([1 + (schedule == "dualpipe")]),
             folded=np.array([schedule in V_SHAPED]),
         )
-        held = at.held[at.rank == rank]
+        held = at.in_flight[at.rank == rank]
         assert np.minimum(held, of_one).sum(axis=1).max() >= chunks[0]
         if schedule in ("1f1b", "interleaved", "zb-h1"):
             assert held.sum(axis=1).max() == chunks[0]
@@ -193,6 +193,6 @@ def test_a_pool_has_rows_of_no_other_rank() -> None:
     assert (first.rank.tolist(), second.rank.tolist()) == ([1], [0])
 
 
-@pytest.mark.parametrize("name", ["pipeline/memory_rows.py"])
+@pytest.mark.parametrize("name", ["cost/pipeline/memory_rows.py"])
 def test_a_source_that_reads_them_is_seen(name: str) -> None:
     assert read_by(ROOT / "planner" / name) == READERS[f"planner/{name}"]

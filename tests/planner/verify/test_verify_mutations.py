@@ -97,7 +97,7 @@ def without_gathers(_: Any) -> Any:
 def one_fewer_in_flight(true: Any) -> Any:
     def broken(*shape: Any) -> Any:
         at = true(*shape)
-        return replace(at, held=np.maximum(at.held - 1, 0))
+        return replace(at, in_flight=np.maximum(at.in_flight - 1, 0))
 
     return broken
 
