@@ -1,6 +1,7 @@
 """What Megatron-LM has no words for is refused by name, with a plan that it can say."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,12 @@ from test_megatron_arguments import brief, stage, with_layout, with_training
 from typer.testing import CliRunner
 
 from planner.cli.app import app
+from planner.cost.workload import Workload
+from planner.errors import BadInputError, UnsupportedPlanError
 from planner.launch import read_plan
 from planner.models.presets import preset, read_preset
+from planner.questions import nearest
+from planner.questions.emit import Emit
 
 
 @pytest.mark.parametrize(
@@ -132,14 +137,39 @@ def test_the_command_exits_5_with_the_line_and_the_nearest_plan(
     assert not out.exists()
 
 
-def test_the_nearest_plan_is_priced(tmp_path: Path) -> None:
-    folder = ROOT / "megatron" / "llama-3-8b-8-a100"
-    fields = json.loads((folder / "plan.json").read_text())
+def inexpressible(folder: Path, stack: dict[str, str]) -> Path:
+    """A plan on a stack whose offload Megatron-LM has no words for."""
+    fields = json.loads(
+        (ROOT / "megatron" / "llama-3-8b-8-a100" / "plan.json").read_text()
+    )
+    fields["spec"]["stack"] = stack
     fields["layout"]["offload"]["activations"] = 1.0
     for part in fields["layout"]["stages"]:
         part["recompute"] = []
-    plan = tmp_path / "plan.json"
+    plan = folder / "plan.json"
     plan.write_text(json.dumps(fields, indent=2))
+    return plan
+
+
+def test_the_nearest_plan_runs_on_the_stack_of_the_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job of the refused plan is searched as it was resolved."""
+    stacks = []
+
+    def searched(workloads: Sequence[Workload], **_: object) -> None:
+        stacks.extend(its.framework.profile.name for its in workloads)
+        raise BadInputError("no plan is asked for here")
+
+    monkeypatch.setattr(nearest, "optimize", searched)
+    plan = read_plan(inexpressible(tmp_path, {"name": "megatron-2024"}))
+    with pytest.raises(UnsupportedPlanError, match="nearest: no layout"):
+        Emit(plan, "megatron").answer()
+    assert set(stacks) == {"megatron-2024"}
+
+
+def test_the_nearest_plan_is_priced(tmp_path: Path) -> None:
+    plan = inexpressible(tmp_path, {})
     words = ["emit", str(plan), "--target", "megatron", "--out", str(tmp_path / "o")]
     result = CliRunner().invoke(app, words)
     flat = " ".join(result.output.split())
