@@ -192,11 +192,7 @@ def listed(title: str, lines: Sequence[str]) -> list[Block]:
 def section(
     name: str, title: str, parts: Sequence[Block], lead: str = ""
 ) -> list[Section]:
-    """A section, and nothing where it has no parts.
-
-    Returns:
-        One section or none. [-]
-    """
+    """A section, and nothing where it has no parts."""
     return [Section(name, title, parts, lead)] if parts else []
 
 

@@ -24,11 +24,7 @@ def check_data(catalog: Catalog) -> CheckData:
 
 
 def check_document(catalog: Catalog) -> tuple[Document, bool]:
-    """The check of the catalog as a document.
-
-    Returns:
-        The document, and True where every broken rule has a reason. [-]
-    """
+    """The check of the catalog as a document."""
     found, prices = findings(catalog), standings(catalog)
     unexplained = [_told(one) for one in found if not one.reason]
     explained = [f"{_told(one)}: {one.reason}" for one in found if one.reason]

@@ -75,9 +75,6 @@ def memory_section(memory: MemoryEstimate) -> Section:
 
     Args:
         memory: Peak memory of every stage. [GiB]
-
-    Returns:
-        The section. [-]
     """
     figure, meaning = memory_stages(memory)
     fullest = max(memory.stages, key=lambda stage: stage.device)
@@ -141,11 +138,7 @@ def notable_stages(memory: MemoryEstimate) -> dict[str, StageMemory]:
 
 
 def time_section(estimate: Estimate) -> Section:
-    """Loss of peak FLOP/s by cause, and the step by cause.
-
-    Returns:
-        The section. [-]
-    """
+    """Loss of peak FLOP/s by cause, and the step by cause."""
     figure, meaning = step_causes(estimate)
     peak = Chart(
         waterfall(estimate),

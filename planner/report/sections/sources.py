@@ -27,9 +27,6 @@ def assumptions_section(
         plan: The prediction. [-]
         warnings: Sentences. [text]
         pictured: Job of the sources; none without. [-]
-
-    Returns:
-        The section. [-]
     """
     estimate = plan.estimate
     named = source_sheets(Pricing.of(pictured, plan.layout)) if pictured else ()

@@ -38,12 +38,7 @@ def tie_sentences(found: Tie | None, *, robust: bool) -> list[str]:
 
 
 def tie_parts(tie: Tie | None, *, robust: bool) -> list[Block]:
-    """A tie in words, and the tied plans.
-
-    Args:
-        tie: The tie, or none. [-]
-        robust: True if the first plan was chosen among the tied plans. [-]
-    """
+    """A tie in words, and the tied plans."""
     if tie is None:
         return []
     rows = [
