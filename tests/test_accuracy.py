@@ -13,10 +13,10 @@ import pytest
 
 from benchmarks.accuracy.records import records
 from benchmarks.accuracy.sanity import compare
-from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.price import price_row
-from planner.evidence.accuracy.validate import validate
-from planner.evidence.rows.rows import read_rows
+from planner.calibration.accuracy.outcome import Outcome
+from planner.calibration.accuracy.price import price_row
+from planner.calibration.accuracy.validate import validate
+from planner.calibration.rows.rows import read_rows
 from planner.frameworks.sanity import compared
 from planner.frameworks.sanity import records as shipped
 from planner.hardware.reading.files import SHIPPED

@@ -36,7 +36,6 @@ NOT_EACH_OTHER = {floor for floor, (apart, _) in PICTURED.items() if apart}
 """Floors whose rooms do not see each other; errors serves the rest of its floor."""
 TYPES_ONLY = {
     "planner.cost",
-    "planner.estimate",
     "planner.search",
     "planner.verify",
 }

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.memory import rules
 from benchmarks.memory.__main__ import page
 from benchmarks.memory.jobs import A100, RTX_4090, job
-from planner.inference.estimate import cache_bytes_per_token
+from planner.cost.inference.estimate import cache_bytes_per_token
 from planner.models import preset
 from planner.specs.inference import InferenceSpec
 

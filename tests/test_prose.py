@@ -23,7 +23,7 @@ NAMELESS = {
     "whole",
 }
 """Words that say nothing of the thing that a local or an argument is."""
-NAMED = ("cost", "estimate", "hardware", "inference", "schedules")
+NAMED = ("cost", "hardware", "schedules")
 """Rooms without such names."""
 NODES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

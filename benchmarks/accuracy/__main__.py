@@ -19,7 +19,7 @@ from benchmarks.accuracy.report import report
 from benchmarks.accuracy.results import figures, table
 from benchmarks.accuracy.sanity import ship
 from benchmarks.accuracy.study import Study, study
-from planner.evidence.rows.rows import read_rows
+from planner.calibration.rows.rows import read_rows
 from planner.frameworks.fitted import FITTED
 
 HERE = Path(__file__).parent

@@ -17,6 +17,9 @@ from joblib import Parallel, delayed
 
 from benchmarks.accuracy.crossval import left_out
 from benchmarks.accuracy.price_for_fit import Observation, observe, steps
+from planner.calibration.fitting.fit_columns import Floats, Observed
+from planner.calibration.mapping import cases
+from planner.calibration.rows.rows import Row, read_rows
 from planner.cost import attention, kernels, routing, waves
 from planner.cost.meshes import Meshes
 from planner.cost.network import collectives
@@ -29,9 +32,6 @@ from planner.cost.time import (
     host_launch,
     recompute,
 )
-from planner.evidence.fitting.fit_columns import Floats, Observed
-from planner.evidence.mapping import cases
-from planner.evidence.rows.rows import Row, read_rows
 from planner.frameworks.fitted import DOCUMENTED
 
 HERE = Path(__file__).parent

@@ -18,9 +18,9 @@ from statistics import fmean, median
 import numpy as np
 
 from benchmarks.accuracy.spreads import TENSORS
-from planner.evidence.fitting.factors import job_factor, other_factor, spreads
-from planner.evidence.fitting.peaks import Peak, held_factors
-from planner.evidence.rows.rows import Row, read_rows
+from planner.calibration.fitting.factors import job_factor, other_factor, spreads
+from planner.calibration.fitting.peaks import Peak, held_factors
+from planner.calibration.rows.rows import Row, read_rows
 
 ROWS = Path(__file__).parent / "rows"
 RESULTS = Path(__file__).parent / "results.csv"

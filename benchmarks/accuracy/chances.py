@@ -32,11 +32,11 @@ from benchmarks.accuracy.ledger import (
 )
 from benchmarks.accuracy.outcomes import failing
 from benchmarks.accuracy.pairs import Pair, comparison, pairs
-from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.ranking import SMALLEST_SWEEP
-from planner.evidence.accuracy.validate import validate
-from planner.evidence.rows.rows import read_rows
-from planner.evidence.rows.sweep import sweep_of
+from planner.calibration.accuracy.outcome import Outcome
+from planner.calibration.accuracy.ranking import SMALLEST_SWEEP
+from planner.calibration.accuracy.validate import validate
+from planner.calibration.rows.rows import read_rows
+from planner.calibration.rows.sweep import sweep_of
 from planner.frameworks.fitted import memory_keys
 from planner.hardware.catalog import gpu
 from planner.hardware.reading.files import SHIPPED

@@ -20,11 +20,11 @@ import numpy as np
 import yaml
 
 from benchmarks.accuracy.contact_report import share, table
-from planner.evidence.accuracy.errors import LARGE
-from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.summary import is_v100
-from planner.evidence.accuracy.validate import validate
-from planner.evidence.rows.rows import Row, read_rows
+from planner.calibration.accuracy.errors import LARGE
+from planner.calibration.accuracy.outcome import Outcome
+from planner.calibration.accuracy.summary import is_v100
+from planner.calibration.accuracy.validate import validate
+from planner.calibration.rows.rows import Row, read_rows
 from planner.hardware.reading.files import SHIPPED
 
 HERE = Path(__file__).parent

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.evidence.fitting.fit_columns import Flags, Floats, Observed
-from planner.evidence.fitting.hierarchy import PRIORS, Widths, fit_all
+from planner.calibration.fitting.fit_columns import Flags, Floats, Observed
+from planner.calibration.fitting.hierarchy import PRIORS, Widths, fit_all
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from benchmarks.accuracy import ledger
 from planner import __version__
+from planner.calibration.accuracy.outcome import Outcome
+from planner.calibration.accuracy.price import price_row
+from planner.calibration.rows.rows import read_rows
 from planner.errors import BadInputError
-from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.price import price_row
-from planner.evidence.rows.rows import read_rows
 from planner.hardware.reading.files import SHIPPED
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -33,7 +33,7 @@ import yaml
 import planner.frameworks
 from benchmarks.accuracy.ledger import Met, met_memories, met_times
 from benchmarks.accuracy.outcomes import Failing, failing
-from planner.evidence.fitting.fit_columns import Floats
+from planner.calibration.fitting.fit_columns import Floats
 from planner.frameworks.fitted import (
     INTERVALS,
     UNSEEN,

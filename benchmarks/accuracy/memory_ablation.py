@@ -15,14 +15,14 @@ from unittest import mock
 
 from joblib import Parallel, delayed
 
+from planner.calibration.accuracy.price import described, price_case
+from planner.calibration.accuracy.summary import is_v100
+from planner.calibration.mapping.case import Case
+from planner.calibration.mapping.cases import case_of
+from planner.calibration.rows.rows import Row, read_rows
+from planner.calibration.rows.unsupported import UnsupportedError
 from planner.cost.memory import cached_bytes
 from planner.cost.memory.cached_bytes import orders
-from planner.evidence.accuracy.price import described, price_case
-from planner.evidence.accuracy.summary import is_v100
-from planner.evidence.mapping.case import Case
-from planner.evidence.mapping.cases import case_of
-from planner.evidence.rows.rows import Row, read_rows
-from planner.evidence.rows.unsupported import UnsupportedError
 from planner.hardware.reading.files import SHIPPED
 from planner.specs.frameworks.framework import Recipe
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from itertools import pairwise
 
-from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.ranking import REPEATS, orders
+from planner.calibration.accuracy.outcome import Outcome
+from planner.calibration.accuracy.ranking import REPEATS, orders
 
 DIFFERENCES = (REPEATS, 0.05, 0.1, 0.2, float("inf"))
 """Ends of the classes of measured differences. [1]"""

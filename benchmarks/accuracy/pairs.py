@@ -7,9 +7,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.evidence.accuracy.errors import by_key
-from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.ranking import SMALLEST_SWEEP
+from planner.calibration.accuracy.errors import by_key
+from planner.calibration.accuracy.outcome import Outcome
+from planner.calibration.accuracy.ranking import SMALLEST_SWEEP
 from planner.specs.answer.comparison import Comparison, differing
 from planner.specs.answer.uncertainty import WAITING
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmarks.accuracy.ledger import SCATTERED
-from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.price import price_case, price_row
-from planner.evidence.fitting.fit_columns import Floats, Observed, Tags
-from planner.evidence.fitting.sensitivity import deviating, gradient, run_of
-from planner.evidence.mapping.case import Case
-from planner.evidence.mapping.cases import case_of
-from planner.evidence.rows.rows import Row
+from planner.calibration.accuracy.outcome import Outcome
+from planner.calibration.accuracy.price import price_case, price_row
+from planner.calibration.fitting.fit_columns import Floats, Observed, Tags
+from planner.calibration.fitting.sensitivity import deviating, gradient, run_of
+from planner.calibration.mapping.case import Case
+from planner.calibration.mapping.cases import case_of
+from planner.calibration.rows.rows import Row
 from planner.frameworks.fitted import DOCUMENTED, Fit
 from planner.hardware.reading.files import SHIPPED
 from planner.specs.frameworks.deviation import CONSTANTS, FACTORS, Deviation

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from planner.evidence.accuracy.outcome import Outcome
+from planner.calibration.accuracy.outcome import Outcome
 from planner.frameworks.sanity import Record, record_key
 from planner.hardware.catalog import gpu
 from planner.hardware.reading.files import SHIPPED

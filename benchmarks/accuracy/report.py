@@ -32,10 +32,10 @@ from benchmarks.accuracy.sanity import compare
 from benchmarks.accuracy.study import Study, outcomes_of
 from benchmarks.machine import machine
 from planner import __version__
-from planner.evidence.accuracy.errors import Errors, accuracy, by_key, macro_accuracy
-from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.ranking import Ranking, ranking, sweeps
-from planner.evidence.accuracy.summary import Summary, is_v100
+from planner.calibration.accuracy.errors import Errors, accuracy, by_key, macro_accuracy
+from planner.calibration.accuracy.outcome import Outcome
+from planner.calibration.accuracy.ranking import Ranking, ranking, sweeps
+from planner.calibration.accuracy.summary import Summary, is_v100
 from planner.specs.answer.uncertainty import WAITING
 from planner.specs.frameworks.deviation import CONSTANTS, Deviation
 

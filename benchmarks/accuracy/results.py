@@ -5,9 +5,9 @@ import io
 
 from benchmarks.accuracy.contact_report import contact_coverage, stack_widths
 from benchmarks.accuracy.study import Study, outcomes_of
-from planner.evidence.accuracy.errors import accuracy, macro_accuracy
-from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.summary import Summary, is_v100, summarise
+from planner.calibration.accuracy.errors import accuracy, macro_accuracy
+from planner.calibration.accuracy.outcome import Outcome
+from planner.calibration.accuracy.summary import Summary, is_v100, summarise
 
 WAYS = {
     "in_sample": "in-sample",

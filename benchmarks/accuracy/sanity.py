@@ -13,9 +13,9 @@ import yaml
 import planner.frameworks
 from benchmarks.accuracy.pairs import comparison, pairs
 from benchmarks.accuracy.records import records
-from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.summary import is_v100
-from planner.evidence.accuracy.validate import validate
+from planner.calibration.accuracy.outcome import Outcome
+from planner.calibration.accuracy.summary import is_v100
+from planner.calibration.accuracy.validate import validate
 from planner.frameworks.sanity import COMPARISON, RECORDS, Records
 from planner.hardware.reading.files import SHIPPED
 from planner.specs.answer.comparison import Comparison

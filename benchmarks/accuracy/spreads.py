@@ -1,6 +1,6 @@
 """Spreads of first-contact errors by level: ``python -m benchmarks.accuracy.spreads``.
 
-Prints what `planner/evidence/fitting/spreads.yaml` ships.
+Prints what `planner/calibration/fitting/spreads.yaml` ships.
 """
 
 from collections import defaultdict
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from benchmarks.accuracy import ledger
-from planner.evidence.rows.rows import Row, read_rows
+from planner.calibration.rows.rows import Row, read_rows
 
 VERSION = "0.1.0-2f0c99b"
 """File of the ledger that the spreads are of. [text]"""

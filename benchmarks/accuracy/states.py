@@ -9,11 +9,11 @@ import csv
 from pathlib import Path
 
 from benchmarks.accuracy import ledger
-from planner.evidence.accuracy.price import fullest
-from planner.evidence.mapping.cases import case_of
-from planner.evidence.rows.rows import read_rows
+from planner.calibration.accuracy.price import fullest
+from planner.calibration.mapping.cases import case_of
+from planner.calibration.rows.rows import read_rows
 from planner.hardware.reading.files import SHIPPED
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 
 HERE = Path(__file__).parent
 ROWS = HERE / "rows"

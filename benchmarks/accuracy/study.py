@@ -11,10 +11,10 @@ from joblib import Parallel, delayed
 from benchmarks.accuracy.crossval import Residuals, residuals
 from benchmarks.accuracy.intervals import shipped
 from benchmarks.accuracy.price_for_fit import Observation, observe, steps
-from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.fitting.fit_columns import Observed
-from planner.evidence.fitting.hierarchy import JointFit, fit_all
-from planner.evidence.rows.rows import Row
+from planner.calibration.accuracy.outcome import Outcome
+from planner.calibration.fitting.fit_columns import Observed
+from planner.calibration.fitting.hierarchy import JointFit, fit_all
+from planner.calibration.rows.rows import Row
 from planner.frameworks.fitted import (
     DOCUMENTED,
     AllIntervals,

@@ -14,7 +14,7 @@ from planner.launch.importing import (
     read_launch,
     settled,
 )
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.answer.result import RankedPlan
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout

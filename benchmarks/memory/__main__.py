@@ -11,8 +11,8 @@ from string import Template
 from benchmarks.memory import rules
 from benchmarks.memory.checked import measured_rows, tracked_rows
 from benchmarks.memory.jobs import job
+from planner.cost.inference.estimate import cache_bytes_per_token
 from planner.cost.pricing import Pricing
-from planner.inference.estimate import cache_bytes_per_token
 from planner.models import preset
 from planner.specs.inference import InferenceSpec
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from planner.capacity.leanest import resized
 from planner.cost.pricing import Pricing
 from planner.job.resolve import resolve
+from planner.planning.capacity.leanest import resized
 from planner.specs.job import JobSpec
 
 A100 = "dgx-a100-1-node"

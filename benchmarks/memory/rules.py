@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from benchmarks.memory.jobs import A100, RTX_4090, job
-from planner.capacity.alternatives import largest_model
-from planner.capacity.leanest import fewest_gpus, leanest, weigh
+from planner.cost.estimate.checkpoint import saved_bytes
+from planner.cost.inference.estimate import serving_memory
+from planner.cost.inference.formats import formats
+from planner.cost.inference.weights import weight_bytes
 from planner.cost.meshes import Meshes
 from planner.cost.parameters.rank_parameters import layer_owned
 from planner.cost.parameters.states import state_bytes
 from planner.cost.pricing import Pricing
-from planner.estimate.checkpoint import saved_bytes
-from planner.inference.estimate import serving_memory
-from planner.inference.formats import formats
-from planner.inference.weights import weight_bytes
 from planner.models import preset, preset_sizes
+from planner.planning.capacity.alternatives import largest_model
+from planner.planning.capacity.leanest import fewest_gpus, leanest, weigh
 from planner.specs.inference import InferenceSpec
 from planner.specs.layouts.layout import Layout, RecomputeRange, Stage
 

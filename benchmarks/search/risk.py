@@ -13,15 +13,15 @@ from pathlib import Path
 from statistics import median
 
 from planner.cost.workload import Workload
-from planner.economics.phases import phases_of
 from planner.frameworks.sanity import compared
 from planner.hardware.reading.files import SHIPPED
 from planner.job.loading import load
+from planner.planning.economics.phases import phases_of
 from planner.planning.optimize import optimize
 from planner.questions.tune.flow import BUDGET
+from planner.questions.tuning.belief import Predicted
+from planner.questions.tuning.choice import decide
 from planner.specs.answer.result import Result
-from planner.tuning.belief import Predicted
-from planner.tuning.choice import decide
 
 JOBS = Path(__file__).resolve().parents[2] / "configs" / "jobs"
 SECONDS = 120.0

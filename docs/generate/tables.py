@@ -16,12 +16,13 @@ import typer
 import yaml
 from pydantic import BaseModel
 
+from planner.calibration.accuracy.validation import Validation
 from planner.cli import app
-from planner.comparison.answer import Comparison
-from planner.comparison.purchase import PurchaseSpec
-from planner.evidence.accuracy.validation import Validation
+from planner.cost.why.terms import Why
 from planner.frameworks import FRAMEWORKS
 from planner.hardware.fleets import ClusterSpec
+from planner.planning.comparison.answer import Comparison
+from planner.planning.comparison.purchase import PurchaseSpec
 from planner.specs.answer.difference import Difference
 from planner.specs.answer.explanation import Explained
 from planner.specs.answer.memory import InferenceMemory, TrainingMemory
@@ -31,7 +32,6 @@ from planner.specs.answer.size import SizeAnswer
 from planner.specs.answer.tuning import Tuning
 from planner.specs.job import JobSpec
 from planner.specs.layouts.context import TOLD
-from planner.why.terms import Why
 
 ROOT = Path(__file__).resolve().parents[2]
 Schema = dict[str, Any]

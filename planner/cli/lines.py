@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from planner.comparison.read import Given, given_by
 from planner.errors import BadInputError
 from planner.hardware.reading.files import Catalog
 from planner.job.one_line import job_of
+from planner.planning.comparison.read import Given, given_by
 
 _NEEDED = (
     "SPEC..., or --model and --on, as --model llama-3.1-8b --on 1xl40s --on 1xh100"

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from planner.cli.output import show
-from planner.economics.phases import Phase
+from planner.planning.economics.phases import Phase
 from planner.questions.outputs.files import write_whole
 from planner.report.heading import heading
 from planner.specs.answer.result import RankedPlan

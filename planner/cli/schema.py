@@ -5,9 +5,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from planner.comparison.purchase import PurchaseSpec
 from planner.hardware.fleets import ClusterSpec
 from planner.models import Preset
+from planner.planning.comparison.purchase import PurchaseSpec
 from planner.specs.job import JobSpec
 
 SCHEMAS: dict[str, type[BaseModel]] = {

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from planner.cost.estimate.estimate import estimate
 from planner.cost.workload import Workload
-from planner.estimate.estimate import estimate
 from planner.job.variants import variants
 from planner.planning.layouts import found_layout
 from planner.planning.ties import Contender

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from planner.cost.estimate.estimate import estimate, oom_probability
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
-from planner.estimate.estimate import estimate, oom_probability
 from planner.job.variants import variants
 from planner.planning.layouts import found_layout
 from planner.planning.ties import Contender

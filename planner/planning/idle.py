@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from planner.estimate.estimate import idle_words
+from planner.cost.estimate.estimate import idle_words
 from planner.search.outcome import SearchOutcome
 from planner.specs.layouts.layout import Layout
 

@@ -7,14 +7,14 @@ from operator import itemgetter
 
 import numpy as np
 
+from planner.cost.estimate.estimate import memory_estimate
+from planner.cost.estimate.layouts import layout_of
+from planner.cost.estimate.pricing import price
 from planner.cost.meshes import Floats
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.table.table import CostTable
 from planner.cost.workload import Workload
-from planner.estimate.estimate import memory_estimate
-from planner.estimate.layouts import layout_of
-from planner.estimate.pricing import price
 from planner.job.variants import variants
 from planner.planning.reasons import gpus_words
 from planner.search.bounds.paths import even_counts, in_class

@@ -1,6 +1,6 @@
 """From what a search found to complete layouts."""
 
-from planner.estimate.layouts import layout_of
+from planner.cost.estimate.layouts import layout_of
 from planner.search.incumbents import Found
 from planner.search.outcome import SearchOutcome
 from planner.specs.layouts.layout import Layout

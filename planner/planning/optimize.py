@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
+from planner.cost.estimate.estimate import estimate
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.estimate.estimate import estimate
 from planner.frameworks.sanity import compared
 from planner.job.expressible import refuse_inexpressible
 from planner.job.variants import variants

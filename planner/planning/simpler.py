@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from planner.cost.estimate.estimate import estimate
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.estimate.estimate import estimate
 from planner.job.variants import variants
 from planner.planning.layouts import found_layout
 from planner.planning.ties import (

@@ -6,10 +6,16 @@ from pathlib import Path
 
 import yaml
 
+from planner.calibration.fitting.calibrate import solver
+from planner.calibration.fitting.user_fit import (
+    Fitted,
+    Pair,
+    collect,
+    file_of,
+    fit_pairs,
+)
+from planner.calibration.rows.rows import read_rows
 from planner.errors import BadInputError
-from planner.evidence.fitting.calibrate import solver
-from planner.evidence.fitting.user_fit import Fitted, Pair, collect, file_of, fit_pairs
-from planner.evidence.rows.rows import read_rows
 from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile
 from planner.questions.inputs.given import (

@@ -8,16 +8,21 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from planner.comparison import answer as answers
-from planner.comparison import flow
-from planner.comparison.read import Asking, Given, given_by, sweep_of
-from planner.comparison.results import Runner
-from planner.comparison.store import Store
-from planner.comparison.sweep import OnCluster, UnreachableError, on_cores, on_dask
 from planner.errors import BadInputError
 from planner.hardware.reading.files import Catalog
 from planner.hardware.reading.units import parse_quantity
 from planner.job.calibration_file import CalibrationFile
+from planner.planning.comparison import answer as answers
+from planner.planning.comparison import flow
+from planner.planning.comparison.read import Asking, Given, given_by, sweep_of
+from planner.planning.comparison.results import Runner
+from planner.planning.comparison.store import Store
+from planner.planning.comparison.sweep import (
+    OnCluster,
+    UnreachableError,
+    on_cores,
+    on_dask,
+)
 from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,

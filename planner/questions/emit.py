@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from planner.cost.estimate.estimate import estimate
 from planner.cost.pricing import Pricing
-from planner.economics import Planned, run_of, with_run
 from planner.errors import BadInputError, InfeasibleError, UnsupportedPlanError
-from planner.estimate.estimate import estimate
 from planner.job.resolve import about, resolve
 from planner.launch.brief import Gap, LaunchFile
 from planner.launch.emit import chosen, emit, emit_own
 from planner.launch.gaps import RAMP, InexpressibleError, gaps_of
 from planner.launch.read_plan import PlanFile
 from planner.launch.target import Target
-from planner.prediction.refusals import refuse_host
+from planner.planning.economics import Planned, run_of, with_run
+from planner.planning.prediction.refusals import refuse_host
 from planner.questions.nearest import with_nearest
 from planner.specs.answer.estimate import Estimate
 from planner.specs.answer.result import RankedPlan

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import PrivateAttr
 
-from planner import explanation
 from planner.cost.workload import Workload
-from planner.explanation.neighbours import KEPT
 from planner.job.loading import Job
 from planner.job.objectives import refuse_objective
 from planner.job.resolve import about
+from planner.planning import explanation
+from planner.planning.explanation.neighbours import KEPT
 from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 from pydantic import PrivateAttr
 
-from planner.capacity.capacity import inference_memory, training_memory
 from planner.errors import BadInputError
 from planner.job.loading import Job, workload_of_one
 from planner.job.resolve import about, look_up
+from planner.planning.capacity.capacity import inference_memory, training_memory
 from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import PrivateAttr
 
-from planner.comparison.parts import on_cluster
 from planner.cost.workload import Workload
-from planner.economics.aims import aim_of
-from planner.economics.phases import Phase, phases_of, with_runs
 from planner.errors import BadInputError
 from planner.job.expressible import refuse_inexpressible
 from planner.job.loading import Job
 from planner.job.resolve import about
 from planner.planning.alone import alone
 from planner.planning.awkward import awkward
+from planner.planning.comparison.parts import on_cluster
+from planner.planning.economics.aims import aim_of
+from planner.planning.economics.phases import Phase, phases_of, with_runs
 from planner.planning.objectives.aimed import optimize_for
 from planner.planning.optimize import Progress
+from planner.planning.prediction.beside import with_yours
+from planner.planning.prediction.ran import with_ran
 from planner.planning.scope import with_scope
-from planner.prediction.beside import with_yours
-from planner.prediction.ran import with_ran
 from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,
@@ -198,7 +198,7 @@ def _refuse_contradiction(job: Job) -> None:
         refuse_inexpressible(job.workloads)
         is_empty = not has_legal(job.variants)
     if is_empty:
-        from planner.explanation import as_error, contradiction  # noqa: PLC0415
+        from planner.planning.explanation import as_error, contradiction  # noqa: PLC0415
 
         raise as_error(contradiction(job), job.file)
 
@@ -270,7 +270,7 @@ def _pictures(
     job: Job, result: answers.Result, trail: Sequence[SearchState], until: float
 ) -> "Pictures":
     """Data of the pictures of one answer, after a search of the fronts till a time."""
-    from planner.explanation.fronts import fronts  # noqa: PLC0415
+    from planner.planning.explanation.fronts import fronts  # noqa: PLC0415
     from planner.report.plan import Pictures  # noqa: PLC0415
 
     seconds, workload = until - time.monotonic(), _workload(job, result)

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from pydantic import PrivateAttr
 
-from planner.economics import with_run
-from planner.economics.phases import Phase, phases_of, run_of_plans
-from planner.estimate.pricing import price
+from planner.cost.estimate.pricing import price
+from planner.cost.why.ask import terms_of
+from planner.cost.why.terms import PhaseTerm, Why
 from planner.job.loading import Job, workload_for
 from planner.job.resolve import about
+from planner.planning.economics import with_run
+from planner.planning.economics.phases import Phase, phases_of, run_of_plans
+from planner.planning.prediction.within import predict_within
 from planner.planning.sanity import doubts
-from planner.prediction.within import predict_within
 from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,
@@ -35,8 +37,6 @@ from planner.specs.answer import prediction as answers
 from planner.specs.answer.result import RankedPlan
 from planner.specs.answer.run import Run
 from planner.verify.writable import writer_breaches
-from planner.why.ask import terms_of
-from planner.why.terms import PhaseTerm, Why
 
 if TYPE_CHECKING:
     from planner.document.blocks import Document
@@ -147,7 +147,7 @@ class Priced:
         """Terms of a number, as a tree, for each phase.
 
         Args:
-            name: One of :data:`planner.why.ask.NAMES`. [text]
+            name: One of :data:`planner.cost.why.ask.NAMES`. [text]
 
         Returns:
             The trees. [s] or [GiB]

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from yaml import YAMLError
 
-from planner.comparison.results import Runner, results_of
-from planner.comparison.store import Store, key_of
 from planner.errors import BadInputError, PlannerError
 from planner.hardware.reading.yaml_text import parse_yaml
 from planner.job.loading import Job
+from planner.planning.comparison.results import Runner, results_of
+from planner.planning.comparison.store import Store, key_of
 from planner.questions.compare import runner
 from planner.questions.inputs.given import (
     CalibrationLike,

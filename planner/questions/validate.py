@@ -5,12 +5,12 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from planner.calibration.accuracy import validation
+from planner.calibration.accuracy.logged import logged_outcome
+from planner.calibration.accuracy.logged_job import planned_row, planned_text
+from planner.calibration.accuracy.validate import validate as rows_beside
+from planner.calibration.rows.logs import Log, read_log
 from planner.errors import BadInputError
-from planner.evidence.accuracy import validation
-from planner.evidence.accuracy.logged import logged_outcome
-from planner.evidence.accuracy.logged_job import planned_row, planned_text
-from planner.evidence.accuracy.validate import validate as rows_beside
-from planner.evidence.rows.logs import Log, read_log
 from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile
 from planner.job.loading import Job as LoadedJob

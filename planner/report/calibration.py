@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from planner.calibration.fitting.calibrate import Constancy, Own
+from planner.calibration.fitting.peaks import Held
+from planner.calibration.fitting.user_fit import Fitted
 from planner.document.blocks import (
     Block,
     Document,
@@ -11,9 +14,6 @@ from planner.document.blocks import (
     listed,
     section,
 )
-from planner.evidence.fitting.calibrate import Constancy, Own
-from planner.evidence.fitting.peaks import Held
-from planner.evidence.fitting.user_fit import Fitted
 from planner.specs.counted import counted
 
 

@@ -2,14 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from planner.comparison.answer import CandidateAnswer, Comparison, Extra
-from planner.comparison.vocabulary import (
-    between,
-    days,
-    energy_words,
-    money,
-    saved_for,
-)
 from planner.document.blocks import (
     Block,
     Chart,
@@ -22,6 +14,14 @@ from planner.document.blocks import (
     Tile,
     listed,
     section,
+)
+from planner.planning.comparison.answer import CandidateAnswer, Comparison, Extra
+from planner.planning.comparison.vocabulary import (
+    between,
+    days,
+    energy_words,
+    money,
+    saved_for,
 )
 from planner.planning.reasons import gpus_words
 from planner.report.charts.purchases import (

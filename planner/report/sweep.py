@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from planner.comparison.vocabulary import days, money
 from planner.document.blocks import (
     Chart,
     Document,
@@ -12,6 +11,7 @@ from planner.document.blocks import (
     Table,
     listed,
 )
+from planner.planning.comparison.vocabulary import days, money
 from planner.report.charts.sweep import sweep_chart
 from planner.report.screen.sentences import risk_words
 from planner.report.vocabulary import layout_line, row_mood

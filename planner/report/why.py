@@ -4,8 +4,8 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
+from planner.cost.why.terms import Term, Why
 from planner.report.vocabulary import CAUSES
-from planner.why.terms import Term, Why
 
 
 def why_report(answer: Why, depth: int) -> RenderableType:

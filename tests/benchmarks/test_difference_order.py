@@ -1,7 +1,7 @@
 """Pairs of layouts in the measured order, by hand."""
 
 from benchmarks.accuracy.order import by_difference
-from planner.evidence.accuracy.outcome import Outcome
+from planner.calibration.accuracy.outcome import Outcome
 
 
 def sweep(*steps: tuple[float, float]) -> list[Outcome]:

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.accuracy.calibration import OTHER, SAME, Known, errors_of
 from benchmarks.accuracy.spreads import ledgered, spreads_of
-from planner.evidence.fitting.factors import likeliest_factor, spreads
+from planner.calibration.fitting.factors import likeliest_factor, spreads
 
 
 def rows(

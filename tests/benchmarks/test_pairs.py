@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from benchmarks.accuracy.pairs import Pair, comparison, pairs
 from benchmarks.accuracy.records import records
-from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.price import price_row
-from planner.evidence.rows.rows import read_rows
+from planner.calibration.accuracy.outcome import Outcome
+from planner.calibration.accuracy.price import price_row
+from planner.calibration.rows.rows import read_rows
 from planner.frameworks.sanity import record_key
 from planner.frameworks.sanity import records as shipped
 from planner.hardware.reading.files import SHIPPED

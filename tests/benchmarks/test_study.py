@@ -11,8 +11,8 @@ from benchmarks.accuracy.price_for_fit import Observation
 from benchmarks.accuracy.report import report
 from benchmarks.accuracy.results import figures, table
 from benchmarks.accuracy.study import Study, outcomes_of
-from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.fitting.fit_columns import Observed, Tags
+from planner.calibration.accuracy.outcome import Outcome
+from planner.calibration.fitting.fit_columns import Observed, Tags
 from planner.frameworks.fitted import Fit, time_keys
 from planner.specs.answer.estimate import TimeBreakdown
 from planner.specs.frameworks.deviation import CONSTANTS, Deviation

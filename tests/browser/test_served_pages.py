@@ -15,7 +15,7 @@ from served import Served, served, until
 
 pytestmark = pytest.mark.web
 ROOT = Path(__file__).resolve().parents[2]
-ROWS = ROOT / "tests" / "planner" / "evidence" / "measured" / "nemo-docs.yaml"
+ROWS = ROOT / "tests" / "planner" / "calibration" / "measured" / "nemo-docs.yaml"
 LOOKS = ((1280, "light"), (390, "dark"), (1280, "dark"), (390, "light"))
 PATIENCE = 120.0
 """Longest wait for an answer. [s]"""

@@ -17,7 +17,7 @@ sys.path.insert(0, str(LAUNCH))
 from accelerate_plans import filed, plan_of  # noqa: E402  # of the tests beside these
 from ports import free_port  # noqa: E402
 
-from planner.evidence.rows.logs import read_log  # noqa: E402
+from planner.calibration.rows.logs import read_log  # noqa: E402
 from planner.launch import emit, write_folder  # noqa: E402
 from planner.specs.layouts.layout import Layout  # noqa: E402
 

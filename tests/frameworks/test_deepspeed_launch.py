@@ -20,7 +20,7 @@ sys.path.insert(0, str(LAUNCH))
 from deepspeed_plans import plan_file  # noqa: E402  # of the tests beside these
 from ports import free_port  # noqa: E402
 
-from planner.evidence.rows.logs import parse_log  # noqa: E402
+from planner.calibration.rows.logs import parse_log  # noqa: E402
 from planner.launch import PlanFile, emit, write_folder  # noqa: E402
 from planner.launch.targets.deepspeed.writer import STARTER  # noqa: E402
 from planner.specs.layouts.layout import Layout  # noqa: E402

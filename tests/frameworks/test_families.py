@@ -20,7 +20,7 @@ from test_torchtitan_launch import on_forks as on_torchtitan  # noqa: E402
 from planner.errors import BadInputError, UnsupportedPlanError  # noqa: E402
 from planner.job.resolve import resolve  # noqa: E402
 from planner.launch import emit, read_plan, write_folder  # noqa: E402
-from planner.prediction.predict import predict  # noqa: E402
+from planner.planning.prediction.predict import predict  # noqa: E402
 from planner.specs.answer.result import Plan  # noqa: E402
 from planner.specs.job import JobSpec  # noqa: E402
 from planner.specs.layouts.layout import PartialLayout  # noqa: E402

@@ -16,7 +16,7 @@ from ports import free_port
 
 from planner.job.resolve import resolve
 from planner.launch import emit, read_plan, write_folder
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.answer.result import Plan
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.capacity import alternatives
+from planner.planning.capacity import alternatives
 
 
 @pytest.fixture

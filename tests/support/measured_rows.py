@@ -5,9 +5,9 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from planner.evidence.rows.rows import Row
+from planner.calibration.rows.rows import Row
 
-SAMPLE = Path(__file__).parents[1] / "planner" / "evidence" / "measured"
+SAMPLE = Path(__file__).parents[1] / "planner" / "calibration" / "measured"
 PLAIN: dict[str, Any] = {
     "id": "mine",
     "source": {"title": "a run of ours, 2024-06"},

@@ -27,7 +27,7 @@ from planner.job.one_line import job_of
 pytestmark = pytest.mark.web
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("plan", "what-if", "compare", "memory", "explain", "rows")
-ROWS = ROOT / "tests" / "planner" / "evidence" / "measured" / "nemo-docs.yaml"
+ROWS = ROOT / "tests" / "planner" / "calibration" / "measured" / "nemo-docs.yaml"
 LONG = "/live/plan?model=deepseek-v3&on=2048xh100"
 """A search that takes far longer than a test listens."""
 TEXTS = ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', *PAYLOADS)

@@ -24,10 +24,10 @@ from planner.cli.screens import SHOWN, again
 from planner.cli.sources import with_assumed
 from planner.cli.spread import FallBack, Resume, Scheduler
 from planner.cli.stopping import MemoryLimit
-from planner.comparison.answer import Comparison
 from planner.document.terminal import report
 from planner.errors import InfeasibleError, TimeLimitError
 from planner.job.calibration_file import read_calibration
+from planner.planning.comparison.answer import Comparison
 from planner.questions.compare import Compare, refuse_lost, runner
 from planner.questions.inputs.limits import MEMORY
 from planner.questions.inputs.overlay import catalog_with

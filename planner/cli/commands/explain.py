@@ -13,7 +13,7 @@ from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.stopping import MemoryLimit, this_run
 from planner.document.terminal import report
 from planner.errors import InfeasibleError, TimeLimitError
-from planner.explanation import as_error
+from planner.planning.explanation import as_error
 from planner.questions.explain import Explain
 from planner.questions.inputs.limits import MEMORY
 from planner.specs.answer.explanation import Explained

@@ -33,11 +33,11 @@ from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.spread import FallBack, Scheduler
 from planner.cli.stopping import MemoryLimit, this_run
 from planner.cli.verdicts import Failing, fail_over, failing_risk
-from planner.comparison.parts import on_cluster
 from planner.cost.workload import Workload
 from planner.document.terminal import report
 from planner.errors import InfeasibleError, TimeLimitError, UnsupportedPlanError
 from planner.job.loading import Job
+from planner.planning.comparison.parts import on_cluster
 from planner.questions.inputs.limits import MEMORY
 from planner.questions.plan import Plan, Planned
 from planner.report.screen import quiet_lines, screen

@@ -28,12 +28,12 @@ from planner.cli.screens import (
 from planner.cli.sources import Source, sourced, with_assumed
 from planner.cli.stopping import this_run
 from planner.cli.verdicts import Failing, fail_over, failing_risk
+from planner.cost.why.ask import check_name
 from planner.document.terminal import report
 from planner.errors import BadInputError
 from planner.questions.predict import Predict, Priced
 from planner.report.screen import quiet_lines, screen
 from planner.report.why import why_report
-from planner.why.ask import check_name
 
 LayoutText = Annotated[
     str | None,

@@ -8,22 +8,22 @@ from typing import Annotated
 
 import typer
 
-from planner.cli.guard import guarded
-from planner.cli.options import Hardware, TimeLimit
-from planner.cli.stopping import this_run
-from planner.errors import BadInputError, did_you_mean
-from planner.evidence.profiling.collectives import launch
-from planner.evidence.profiling.gpu import catalog_name
-from planner.evidence.profiling.profile_file import profile_text
-from planner.evidence.profiling.run import FULL, QUICK, Sizes, measure
-from planner.evidence.profiling.timings import Timings
-from planner.evidence.profiling.torch_kernels import (
+from planner.calibration.profiling.collectives import launch
+from planner.calibration.profiling.gpu import catalog_name
+from planner.calibration.profiling.profile_file import profile_text
+from planner.calibration.profiling.run import FULL, QUICK, Sizes, measure
+from planner.calibration.profiling.timings import Timings
+from planner.calibration.profiling.torch_kernels import (
     WARM_UP,
     CudaTimer,
     TorchBench,
     device_of,
     find_torch,
 )
+from planner.cli.guard import guarded
+from planner.cli.options import Hardware, TimeLimit
+from planner.cli.stopping import this_run
+from planner.errors import BadInputError, did_you_mean
 from planner.hardware.catalog import gpu as gpu_of
 from planner.hardware.reading.files import Catalog
 from planner.hardware.reading.yaml_text import parse_yaml

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from planner.calibration.accuracy.validation import Validation
+from planner.calibration.rows.logs import Log, read_log
+from planner.calibration.rows.skeleton import skeleton, skeleton_text
 from planner.cli.guard import guarded
 from planner.cli.options import (
     Assignments,
@@ -19,9 +22,6 @@ from planner.cli.pictures import ReportTo, write_report
 from planner.cli.progress import row_progress
 from planner.document.terminal import report
 from planner.errors import BadInputError
-from planner.evidence.accuracy.validation import Validation
-from planner.evidence.rows.logs import Log, read_log
-from planner.evidence.rows.skeleton import skeleton, skeleton_text
 from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import read_calibration
 from planner.job.loading import Job, load

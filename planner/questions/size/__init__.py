@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import PrivateAttr
 
+from planner.planning.sizing.ask import asked
 from planner.questions.inputs.given import (
     CalibrationLike,
     Changes,
@@ -18,7 +19,6 @@ from planner.questions.inputs.limits import MEMORY
 from planner.questions.inputs.progress import OnProgress
 from planner.questions.outputs.answer import Answer, Rows
 from planner.questions.size.search import Sized, SizeModel
-from planner.sizing.ask import asked
 from planner.specs.answer import size as answers
 
 if TYPE_CHECKING:

@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import log
 
-from planner.economics.phases import phases_of, with_runs
 from planner.errors import BadInputError, InfeasibleError, TimeLimitError
 from planner.job.loading import Job
 from planner.job.scaling_law import FLOPS_PER_TOKEN, FORWARD, Size, fitted_range
 from planner.models import preset
+from planner.planning.economics.phases import phases_of, with_runs
+from planner.planning.sizing.ask import FIRST, Ask
+from planner.planning.sizing.rate import DAY, Rate
 from planner.questions.inputs.progress import OnProgress, telling
 from planner.questions.plan import Planned, phases_to_plan, planned
 from planner.questions.question import Question
 from planner.search.stop import Stop
-from planner.sizing.ask import FIRST, Ask
-from planner.sizing.rate import DAY, Rate
 from planner.specs.answer.estimate import ByConvention
 from planner.specs.answer.size import NearestModel, Round, SizeAnswer, SizeLaw, Trained
 

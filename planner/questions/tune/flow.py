@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from planner.calibration.fitting.calibrate import solver
+from planner.cost.estimate.estimate import estimate
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.estimate.estimate import estimate
-from planner.evidence.fitting.calibrate import solver
 from planner.hardware.reading.escape import yaml_text
 from planner.hardware.reading.files import Catalog
 from planner.job.calibration_file import CalibrationFile
@@ -21,14 +21,21 @@ from planner.questions.inputs.progress import OnProgress
 from planner.questions.nearest import with_nearest
 from planner.questions.outputs.files import write_whole
 from planner.questions.plan import phases_to_plan, planned
+from planner.questions.tuning.answer import Priced, decided, tuning
+from planner.questions.tuning.manifest import MANIFEST, Manifest, read_manifest
+from planner.questions.tuning.readings import LOG, Reading, reading
+from planner.questions.tuning.runs import (
+    SCRIPT,
+    Made,
+    is_same,
+    made,
+    script,
+    worth_a_run,
+)
 from planner.report.heading import heading
 from planner.search.stop import Stop
 from planner.specs.answer.result import RankedPlan, Result
 from planner.specs.answer.tuning import Tuning
-from planner.tuning.answer import Priced, decided, tuning
-from planner.tuning.manifest import MANIFEST, Manifest, read_manifest
-from planner.tuning.readings import LOG, Reading, reading
-from planner.tuning.runs import SCRIPT, Made, is_same, made, script, worth_a_run
 
 ROWS, CALIBRATION = "rows.yaml", "calibration.yaml"
 """Measured rows of a folder, and the factors fitted to them. [text]"""

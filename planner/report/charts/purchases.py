@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from planner.comparison.answer import CandidateAnswer, Extra, FrontPoint
-from planner.comparison.vocabulary import (
+from planner.document.blocks import Figure, Legend
+from planner.planning.comparison.answer import CandidateAnswer, Extra, FrontPoint
+from planner.planning.comparison.vocabulary import (
     days,
     days_unit,
     energy_unit,
     money,
     money_unit,
 )
-from planner.document.blocks import Figure, Legend
 from planner.report.charts.look import (
     ROW,
     Trace,

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from planner.cost.estimate.breakdown import own_factor, work_by_rank
+from planner.cost.estimate.pricing import Priced, price
 from planner.cost.pipeline.splits import durations, graph_of, place_of, stage_vectors
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.estimate.breakdown import own_factor, work_by_rank
-from planner.estimate.pricing import Priced, price
 from planner.schedules import Graph, Op, Placement, end_times
 from planner.schedules.order import MOST_OPERATIONS, operation_count
 from planner.specs.layouts.layout import Layout

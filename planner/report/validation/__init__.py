@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from planner.calibration.accuracy.summary import is_v100
+from planner.calibration.accuracy.validation import Validation
 from planner.document.blocks import Chart, Document, Folded, Section
-from planner.evidence.accuracy.summary import is_v100
-from planner.evidence.accuracy.validation import Validation
 from planner.report.validation import figures, tables
 
 WORST = 20

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from html import escape
 
+from planner.calibration.accuracy.errors import by_key
+from planner.calibration.accuracy.outcome import Outcome
+from planner.calibration.accuracy.summary import GROUPINGS, is_v100
 from planner.document.blocks import Figure
-from planner.evidence.accuracy.errors import by_key
-from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.summary import GROUPINGS, is_v100
 from planner.report.validation.tables import GROUP_NAMES, number, percent
 
 Trace = dict[str, object]

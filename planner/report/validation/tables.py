@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+from planner.calibration.accuracy.errors import Accuracy, Errors
+from planner.calibration.accuracy.ranking import Ranking
+from planner.calibration.accuracy.summary import GROUPINGS, Summary
+from planner.calibration.accuracy.validation import RowResult, Validation
 from planner.document.blocks import Table
-from planner.evidence.accuracy.errors import Accuracy, Errors
-from planner.evidence.accuracy.ranking import Ranking
-from planner.evidence.accuracy.summary import GROUPINGS, Summary
-from planner.evidence.accuracy.validation import RowResult, Validation
 from planner.specs.counted import counted
 
 NOTHING = "-"

@@ -14,10 +14,10 @@ from itertools import permutations, product
 from operator import mul
 from typing import NamedTuple
 
+from planner.cost.estimate.host_bound import leaves_the_gpus
 from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Pool, Workload
-from planner.estimate.host_bound import leaves_the_gpus
 from planner.search.space.context_kinds import heads_divide
 from planner.search.space.incompatible_pairs import clash_of
 from planner.specs.layouts.context import CP_KINDS, inner_degree

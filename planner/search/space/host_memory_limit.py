@@ -4,9 +4,9 @@ from collections import Counter
 
 import numpy as np
 
+from planner.cost.estimate.host_bound import host_bound
 from planner.cost.meshes import Floats, Ints
 from planner.cost.pricing import Pricing
-from planner.estimate.host_bound import host_bound
 from planner.search.space.declared import Space
 from planner.search.space.schedules import AT_ONCE, COPIES, FOLDS, SPLITS
 

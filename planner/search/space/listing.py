@@ -7,9 +7,9 @@ from itertools import islice
 
 import numpy as np
 
+from planner.cost.estimate.host_bound import leaves_the_gpus
 from planner.cost.meshes import Meshes, Rows
 from planner.cost.pricing import Pricing
-from planner.estimate.host_bound import leaves_the_gpus
 from planner.search.space.blocks import CHOSEN, block_rows
 from planner.search.space.declared import Space
 from planner.search.space.host_memory_limit import within_host_memory

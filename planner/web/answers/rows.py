@@ -5,9 +5,9 @@ from typing import Any
 
 import yaml
 
+from planner.calibration.accuracy.validation import Validation
+from planner.calibration.rows.logs import read_log
 from planner.errors import BadInputError, PlannerError
-from planner.evidence.accuracy.validation import Validation
-from planner.evidence.rows.logs import read_log
 from planner.hardware.reading.files import SHIPPED
 from planner.hardware.reading.yaml_text import parse_yaml
 from planner.questions.calibrate import fitted

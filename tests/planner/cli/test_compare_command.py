@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from typer.testing import Result as Run
 
 from planner.cli import app
-from planner.comparison.entries import purchases
+from planner.planning.comparison.entries import purchases
 from planner.specs.reading.read import read_mapping
 
 BAD_INPUT, OUT_OF_TIME = 2, 4

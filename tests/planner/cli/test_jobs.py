@@ -7,10 +7,10 @@ from typer.testing import CliRunner
 
 from planner.cli.app import app
 from planner.cost.workload import Workload
-from planner.economics.phases import phases_of
 from planner.hardware.reading.files import SHIPPED
 from planner.job import case
 from planner.job.loading import load
+from planner.planning.economics.phases import phases_of
 
 ROOT = Path(__file__).resolve().parents[3]
 JOB = ROOT / "configs" / "jobs" / "tiny-llama-2-a6000.yaml"

@@ -158,7 +158,7 @@ def test_an_answer_prices_few_tables(
         filled.append(len(args[1]))
         return fill_table(*args, **kwargs)
 
-    for module in ("planner.capacity.leanest", "planner.cost.table.mixed"):
+    for module in ("planner.planning.capacity.leanest", "planner.cost.table.mixed"):
         monkeypatch.setattr(f"{module}.fill_table", counted)
     file = job if isinstance(job, str) else written(tmp_path, job)
     done = CliRunner().invoke(app, ["memory", file, "--json", "-"])

@@ -10,7 +10,7 @@ from planner.cli.app import app
 from planner.errors import UnsupportedPlanError
 from planner.job.resolve import resolve
 from planner.launch import emit_own, plan_file, read_plan
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.reading.read import read_spec
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -8,9 +8,9 @@ import yaml
 from typer.testing import CliRunner
 from typer.testing import Result as Run
 
+from planner.calibration.accuracy.outcome import Outcome
+from planner.calibration.accuracy.validation import Validation, validation
 from planner.cli import app
-from planner.evidence.accuracy.outcome import Outcome
-from planner.evidence.accuracy.validation import Validation, validation
 
 LOG = """
  iteration 1/ 9 | elapsed time per iteration (ms): 90000.0 |

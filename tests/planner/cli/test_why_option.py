@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from typer.testing import Result as Run
 
 from planner.cli import app
-from planner.why.terms import Term, Why
+from planner.cost.why.terms import Term, Why
 
 JOB = "llama-3.1-405b-16k-h100"
 PHASES = "llama-3.1-405b-two-phases"

@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 from strategies import framework, small_job
 
+from planner.cost.estimate.estimate import flops_per_token
 from planner.cost.meshes import Meshes
 from planner.cost.parameters.rank_parameters import (
     Owned,
@@ -17,10 +18,9 @@ from planner.cost.parameters.rank_parameters import (
 )
 from planner.cost.parameters.states import state_bytes
 from planner.cost.pricing import Pricing
-from planner.estimate.estimate import flops_per_token
 from planner.job.methods import frozen_model
 from planner.models import preset
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.answer.estimate import Estimate
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import SearchSpec

@@ -9,7 +9,7 @@ from planner.cost.network.offload_copies import host_update_time
 from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
 from planner.frameworks.stacks import with_stack
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.answer.estimate import Estimate, StageMemory
 from planner.specs.layouts.layout import Offload, PartialLayout
 from planner.specs.search import SearchSpec

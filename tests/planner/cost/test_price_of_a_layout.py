@@ -10,7 +10,7 @@ import pytest
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.job.resolve import resolve
-from planner.prediction.predict import complete
+from planner.planning.prediction.predict import complete
 from planner.report.sections.sources import source_sheets
 from planner.specs.job import JobSpec
 from planner.specs.layouts.formats import CommDtype

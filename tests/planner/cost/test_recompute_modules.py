@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from strategies import small_job
 
+from planner.cost.estimate.estimate import _again
 from planner.cost.memory.activations import kept_bytes, transient_bytes
 from planner.cost.memory.recompute_modules import combinations, is_known
 from planner.cost.meshes import Meshes
@@ -17,7 +18,6 @@ from planner.cost.time.exchange import tensor_exchange
 from planner.cost.time.experts import expert_exchange
 from planner.cost.time.layers import gemm_times, layer_time
 from planner.cost.time.recompute import launch_share
-from planner.estimate.estimate import _again
 from planner.models import preset
 from planner.models.layers.blocks import LayerKind
 from planner.specs.layouts.recompute import combination, combinations_of

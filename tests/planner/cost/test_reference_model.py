@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from planner.errors import BadInputError
 from planner.job.resolve import resolve
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.answer.result import RankedPlan
 from planner.specs.job import JobSpec
 from planner.specs.reading.layout_line import read_layout

@@ -22,7 +22,7 @@ from planner.cost.time.exchange import GemmTimes, core_times, tensor_exchange
 from planner.cost.time.layers import gemm_times, layer_time
 from planner.cost.time.transfers import sharded_parts
 from planner.models import preset
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import SearchSpec
 from planner.specs.training import LoraSpec, TrainingSpec

@@ -18,7 +18,7 @@ from planner.errors import BadInputError
 from planner.frameworks.stacks import with_stack
 from planner.job.resolve import resolve
 from planner.models import preset
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import SearchSpec

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from planner.cost.estimate.stack import stack_in_force
 from planner.cost.pricing import Pricing
-from planner.estimate.stack import stack_in_force
 from planner.job.resolve import resolve
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.job import JobSpec
 from planner.specs.reading.layout_line import read_layout
 from planner.specs.reading.read import read_spec

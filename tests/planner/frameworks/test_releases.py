@@ -11,7 +11,7 @@ from planner.frameworks import FRAMEWORKS
 from planner.frameworks.releases import day_of, releases, with_facts
 from planner.frameworks.stacks import stack_names, with_stack
 from planner.job.resolve import resolve
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.frameworks.framework import Framework
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout

@@ -14,7 +14,7 @@ from planner.job.expressible import able, refuse_inexpressible, refuse_unknown_w
 from planner.job.loading import from_spec
 from planner.job.resolve import resolve
 from planner.planning.optimize import optimize
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import SearchSpec

@@ -7,10 +7,10 @@ import pytest
 
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.explanation.changes import on_cluster, on_kernels
-from planner.explanation.neighbours import moved
 from planner.job.resolve import resolve
-from planner.prediction.predict import complete, predict
+from planner.planning.explanation.changes import on_cluster, on_kernels
+from planner.planning.explanation.neighbours import moved
+from planner.planning.prediction.predict import complete, predict
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.layouts.layout_text import layout_rows, pools_words

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from planner.cost.estimate.stack import stack_in_force
 from planner.cost.kernels import attention_kernel
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
 from planner.errors import BadInputError
-from planner.estimate.stack import stack_in_force
 from planner.frameworks import FRAMEWORKS
 from planner.job.resolve import cautions, resolve, resolved_spec
 from planner.models import read_preset

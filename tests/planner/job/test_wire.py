@@ -11,7 +11,7 @@ from planner.cost.workload import Workload
 from planner.errors import BadInputError
 from planner.job.variants import variants, with_settings
 from planner.planning.optimize import optimize
-from planner.prediction.predict import complete, predict
+from planner.planning.prediction.predict import complete, predict
 from planner.specs.layouts.formats import CommDtype
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import SearchSpec

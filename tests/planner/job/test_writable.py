@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from strategies import small_job
 
+from planner.cost.estimate.estimate import estimate
 from planner.cost.pricing import Pricing
 from planner.errors import BadInputError
-from planner.estimate.estimate import estimate
-from planner.explanation import explain
 from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import read_stack, stack_names
 from planner.hardware.reading.files import SHIPPED
@@ -19,7 +18,8 @@ from planner.job.expressible import unwritable
 from planner.job.loading import from_spec
 from planner.job.variants import variants
 from planner.launch.registry import TARGETS
-from planner.prediction.predict import complete
+from planner.planning.explanation import explain
+from planner.planning.prediction.predict import complete
 from planner.search.space.space import enumerate_space
 from planner.specs.job import JobSpec
 from planner.specs.layouts.context import CP_KINDS

@@ -14,7 +14,7 @@ from target_gaps import accelerate as gaps
 from planner.job.resolve import resolve
 from planner.launch.brief import Brief, Gap
 from planner.launch.read_plan import PlanFile, read_plan
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.answer.result import Plan
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import Layout, PartialLayout

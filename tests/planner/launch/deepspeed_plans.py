@@ -8,7 +8,7 @@ from many_plans import drawn_stages, many_plans
 
 from planner.job.resolve import resolve
 from planner.launch import PlanFile, read_plan
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.answer.result import Plan
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout

@@ -12,7 +12,7 @@ from planner.job.resolve import resolve, resolved_spec
 from planner.launch import PlanFile, emit, plan_file
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.importing import UserOverrides, import_spec, read_texts, settled
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.answer.result import Plan, RankedPlan
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout

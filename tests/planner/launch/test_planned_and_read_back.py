@@ -21,7 +21,7 @@ from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.importing import UserOverrides, import_spec, read_texts
 from planner.launch.read_plan import PlanFile
 from planner.planning.optimize import optimize
-from planner.prediction.predict import complete
+from planner.planning.prediction.predict import complete
 from planner.specs.answer.result import Plan
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from planner.cli.app import app
 from planner.launch import partial_of, read_plan
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 
 MEGATRON = ROOT / "megatron" / "llama-3-8b-8-a100" / "plan.json"
 DEEPSPEED = ROOT / "deepspeed" / "llama-3.1-70b-zero3-32-h100" / "plan.json"

@@ -13,7 +13,7 @@ from planner.cli.app import app
 from planner.errors import BadInputError
 from planner.job.resolve import resolve
 from planner.launch.importing import UserOverrides, import_spec, read_texts
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
 

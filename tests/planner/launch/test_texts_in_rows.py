@@ -8,9 +8,9 @@ import yaml
 from accelerate_plans import filed, plan_of
 
 from planner import validate
+from planner.calibration.accuracy.logged_job import planned_row, planned_text
+from planner.calibration.rows.logs import Log
 from planner.errors import UnsupportedPlanError
-from planner.evidence.accuracy.logged_job import planned_row, planned_text
-from planner.evidence.rows.logs import Log
 from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.importing import read_texts

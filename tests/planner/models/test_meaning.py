@@ -12,7 +12,7 @@ import yaml
 from planner.job.resolve import resolve
 from planner.launch import emit, read_plan
 from planner.models import preset, preset_names, read_preset
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.answer.result import Plan
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout

@@ -6,10 +6,10 @@ from functools import cache
 import pytest
 from strategies import small_job, with_profile
 
+from planner.cost.estimate.estimate import estimate
 from planner.cost.pricing import Pricing
-from planner.estimate.estimate import estimate
-from planner.explanation.changes import with_capacity
 from planner.planning import given_back as room
+from planner.planning.explanation.changes import with_capacity
 from planner.planning.optimize import optimize
 from planner.search.best_first import search
 from planner.search.outcome import SearchOutcome

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from planner.cost.estimate.pricing import price
 from planner.cost.meshes import ORDERS
 from planner.cost.pricing import Pricing
 from planner.cost.workload import Workload
-from planner.estimate.pricing import price
 from planner.job.resolve import resolve
 from planner.planning.optimize import optimize
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.search.bounds.paths import in_class
 from planner.search.space.schedules import SEARCHED
 from planner.search.space.space import Space, enumerate_space

@@ -9,8 +9,8 @@ from strategies import small_job
 import planner
 from planner.cost.workload import Workload
 from planner.frameworks.sanity import floor, record_key, records
+from planner.planning.prediction.predict import predict
 from planner.planning.sanity import doubts
-from planner.prediction.predict import predict
 from planner.specs.answer.estimate import ByConvention, Estimate
 from planner.specs.answer.result import RankedPlan
 from planner.specs.layouts.layout import PartialLayout

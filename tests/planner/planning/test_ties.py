@@ -8,6 +8,7 @@ import pytest
 from strategies import small_job
 
 from planner.frameworks.sanity import compared
+from planner.planning.prediction.predict import predict
 from planner.planning.ties import (
     CONTEXT_TOKENS,
     MOST_SLOWER,
@@ -18,7 +19,6 @@ from planner.planning.ties import (
     tied,
     why_robust,
 )
-from planner.prediction.predict import predict
 from planner.specs.answer.comparison import differing
 from planner.specs.answer.estimate import Interval, TimeBreakdown
 from planner.specs.answer.uncertainty import Band

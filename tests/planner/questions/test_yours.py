@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 import planner
 from planner.cli import app
 from planner.hardware.reading.files import SHIPPED
-from planner.prediction.beside import plain_layouts, with_yours
+from planner.planning.prediction.beside import plain_layouts, with_yours
 from planner.questions.inputs.given import looked_up
 from planner.specs.answer.result import Result
 

@@ -7,7 +7,7 @@ import pytest
 
 from planner.cost.workload import Workload
 from planner.job.resolve import resolve
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.report.charts.timeline import Timeline, timeline
 from planner.specs.answer.result import RankedPlan
 from planner.specs.reading.layout_line import read_layout

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from plotly.graph_objects import Figure
 
-from planner.comparison.answer import (
+from planner.document.page import page_html
+from planner.planning.comparison.answer import (
     CandidateAnswer,
     Comparison,
     Effort,
@@ -15,12 +16,11 @@ from planner.comparison.answer import (
     Point,
     Question,
 )
-from planner.comparison.choice.front import front, marked
-from planner.comparison.choice.quotes import over_the_quotes, quotes_behind
-from planner.comparison.flow import borrowed_rates
-from planner.comparison.read import Sweep
-from planner.comparison.vocabulary import between
-from planner.document.page import page_html
+from planner.planning.comparison.choice.front import front, marked
+from planner.planning.comparison.choice.quotes import over_the_quotes, quotes_behind
+from planner.planning.comparison.flow import borrowed_rates
+from planner.planning.comparison.read import Sweep
+from planner.planning.comparison.vocabulary import between
 from planner.report.charts.purchases import side_by_side, time_cost
 from planner.report.comparison import comparison_document
 from planner.specs.answer.estimate import Interval

@@ -13,7 +13,7 @@ from planner.frameworks import FRAMEWORKS
 from planner.frameworks.stacks import stack_names
 from planner.job.resolve import resolve
 from planner.planning.optimize import optimize
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
 

@@ -21,12 +21,12 @@ from planner.cli.stopping import MemoryLimit, this_run
 from planner.document.screen import screen_of
 from planner.document.terminal import report
 from planner.job.calibration_file import read_calibration
+from planner.planning.sizing.ask import asked
 from planner.questions.inputs.limits import MEMORY
 from planner.questions.inputs.overlay import catalog_with
 from planner.questions.size.search import Sized, SizeModel
 from planner.report.sections.run import short
 from planner.report.size import ENDING, size_document, with_plan
-from planner.sizing.ask import asked
 
 On = Annotated[
     str,

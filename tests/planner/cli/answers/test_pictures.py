@@ -28,7 +28,7 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("the search has started")
 
     monkeypatch.setattr("planner.questions.plan.optimize_for", never)
-    monkeypatch.setattr("planner.explanation.explain", never)
+    monkeypatch.setattr("planner.planning.explanation.explain", never)
 
 
 @pytest.mark.parametrize(

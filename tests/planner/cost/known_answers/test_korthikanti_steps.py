@@ -8,7 +8,7 @@ from planner.frameworks.stacks import with_stack
 from planner.hardware.calibration import calibration
 from planner.hardware.reading.files import SHIPPED
 from planner.models import preset
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.training import TrainingSpec
 

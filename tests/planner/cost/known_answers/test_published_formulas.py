@@ -9,8 +9,8 @@ from closed_forms import (
     time_to_train,
 )
 
-from planner.economics.goodput import lost_fraction, young_daly_interval
 from planner.models import preset
+from planner.planning.economics.goodput import lost_fraction, young_daly_interval
 
 DAY, HOUR = 86_400, 3_600
 A100, H100, H800 = 312e12, 989e12, 989e12

@@ -15,7 +15,7 @@ from planner.eager.allocator.steps import equal_steps, run, steps_of
 from planner.eager.case import LoraCase
 from planner.job.resolve import resolve
 from planner.planning.optimize import optimize
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.answer.estimate import StageMemory
 from planner.specs.answer.result import RankedPlan
 from planner.specs.job import JobSpec

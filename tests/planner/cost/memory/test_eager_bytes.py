@@ -20,7 +20,7 @@ from planner.cost.table.table import fill_table
 from planner.eager import EagerCase, replay
 from planner.job.resolve import resolve
 from planner.models import read_preset
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import Offload, PartialLayout
 

@@ -10,7 +10,7 @@ from planner.cost.pricing import Pricing
 from planner.cost.time.columns import Context
 from planner.cost.time.ends import embedding_end, head_end
 from planner.models import preset
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from strategies import small_job
 
+from planner.cost.estimate.estimate import memory_estimate
+from planner.cost.estimate.pricing import price
 from planner.cost.memory.memory_moments import (
     BACKWARD_END,
     GATHER,
@@ -24,8 +26,6 @@ from planner.cost.parameters.rank_parameters import (
     layer_owned,
 )
 from planner.cost.pricing import Pricing
-from planner.estimate.estimate import memory_estimate
-from planner.estimate.pricing import price
 from planner.frameworks.stacks import with_stack
 from planner.specs.answer.estimate import MomentMemory, StageMemory
 from planner.specs.layouts.layout import Layout, RecomputeRange, Stage

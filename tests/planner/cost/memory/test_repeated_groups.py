@@ -12,7 +12,7 @@ from planner.cost.memory.context_buffers import repeated_width
 from planner.cost.meshes import Meshes
 from planner.models import preset
 from planner.models.layers.blocks import StateSpace
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import SearchSpec
 from planner.specs.training import TrainingSpec

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import framework, small_job
 
+from planner.cost.estimate.estimate import flops_per_token
 from planner.cost.memory.activations import saved_bytes
 from planner.cost.meshes import Meshes
 from planner.cost.parameters.adapters import adapter_parameters, copied_bytes
@@ -24,7 +25,6 @@ from planner.cost.parameters.states import held_bytes, optimizer_time, state_byt
 from planner.cost.pricing import Pricing
 from planner.cost.time.columns import Context
 from planner.cost.time.layers import gemm_times
-from planner.estimate.estimate import flops_per_token
 from planner.frameworks.stacks import with_stack
 from planner.models import preset
 from planner.specs.layouts.layout import Offload

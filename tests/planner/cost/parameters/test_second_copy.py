@@ -13,7 +13,7 @@ from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import fill_table
 from planner.job.resolve import resolve
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.answer.estimate import StageMemory
 from planner.specs.answer.result import RankedPlan
 from planner.specs.job import JobSpec

@@ -12,7 +12,7 @@ from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.read_plan import PlanFile
 from planner.launch.targets.accelerate.reader import read, reads
-from planner.prediction.predict import complete
+from planner.planning.prediction.predict import complete
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
 

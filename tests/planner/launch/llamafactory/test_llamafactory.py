@@ -16,7 +16,7 @@ from planner.launch.emit import CHECK, PLAN, README
 from planner.launch.importing import read_texts
 from planner.launch.read_plan import PlanFile
 from planner.launch.targets.llamafactory.reader import read, reads
-from planner.prediction.predict import complete
+from planner.planning.prediction.predict import complete
 from planner.specs.layouts.layout import Offload, PartialLayout
 
 COUNT = 5

@@ -21,7 +21,7 @@ from planner.launch.read_plan import PlanFile
 from planner.launch.targets.megatron_bridge.paths import paths, unknown_fields
 from planner.launch.targets.megatron_bridge.reader import read, reads
 from planner.launch.targets.megatron_bridge.writer import overrides
-from planner.prediction.predict import complete
+from planner.planning.prediction.predict import complete
 from planner.specs.layouts.layout import PartialLayout
 
 LORA = ROOT / "megatron-bridge" / "llama-3.1-8b-lora-8-a100" / "plan.json"

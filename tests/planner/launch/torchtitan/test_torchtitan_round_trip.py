@@ -12,8 +12,8 @@ from target_gaps import torchtitan as gaps
 from tiers import some
 from torchtitan_plans import torchtitan_plans
 
+from planner.cost.estimate.stack import stack_in_force
 from planner.cost.pricing import Pricing
-from planner.estimate.stack import stack_in_force
 from planner.job.resolve import resolve
 from planner.launch import emit
 from planner.launch.emit import CHECK, PLAN, README
@@ -22,7 +22,7 @@ from planner.launch.targets.torchtitan.reader import read
 from planner.launch.targets.torchtitan.writer import write
 from planner.models.architecture import Architecture
 from planner.models.registry import from_config
-from planner.prediction.predict import complete
+from planner.planning.prediction.predict import complete
 from planner.specs.layouts.layout import PartialLayout
 
 COUNT = 8

@@ -23,7 +23,7 @@ from planner.launch.targets.torchtune.reader import read, reads
 from planner.launch.targets.torchtune.references import resolved
 from planner.launch.targets.torchtune.words import PRESETS
 from planner.models import preset_names
-from planner.prediction.predict import complete
+from planner.planning.prediction.predict import complete
 from planner.specs.layouts.layout import Offload, PartialLayout
 
 COUNT = 5

@@ -18,7 +18,7 @@ from planner.launch import emit
 from planner.launch.importing import read_launch
 from planner.launch.read_plan import PlanFile, read_plan
 from planner.models import preset
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.answer.result import Plan
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from tiers import some
 
+from planner.cost.estimate.estimate import estimate
 from planner.errors import BadInputError, UnsupportedPlanError
-from planner.estimate.estimate import estimate
 from planner.hardware.reading.files import SHIPPED
 from planner.job.loading import Job, from_spec
 from planner.launch import emit, read_plan
 from planner.models import preset, preset_names, preset_sizes, read_preset
-from planner.prediction.predict import complete
+from planner.planning.prediction.predict import complete
 from planner.specs.answer.estimate import Estimate
 from planner.specs.answer.result import Plan
 from planner.specs.job import JobSpec

@@ -19,7 +19,7 @@ from planner.launch import PlanFile, emit
 from planner.launch.importing import UserOverrides, import_spec
 from planner.launch.targets.deepspeed.reader import read, reads
 from planner.launch.targets.deepspeed.writer import configuration
-from planner.prediction.predict import complete, predict
+from planner.planning.prediction.predict import complete, predict
 from planner.specs.job import JobSpec
 from planner.specs.layouts.layout import PartialLayout
 

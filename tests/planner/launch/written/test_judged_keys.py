@@ -13,7 +13,7 @@ from planner.frameworks.deepspeed.launch.known import blocks
 from planner.job.resolve import resolve
 from planner.launch.brief import Reading
 from planner.launch.importing import UserOverrides, import_spec, read_texts
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.specs.job import JobSpec
 
 BF16: dict[str, Any] = {"bf16": {"enabled": True}}

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from planner.inference.cache import cached_tokens, state_bytes
+from planner.cost.inference.cache import cached_tokens, state_bytes
 from planner.models import ModelConfigError, from_config, preset, read_preset
 from planner.models.layers.blocks import CompressedAttention
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from planner.cost.inference.workspace import layer_bytes
 from planner.cost.memory.recompute_modules import kept_share
 from planner.frameworks import FRAMEWORKS
-from planner.inference.workspace import layer_bytes
 from planner.models import load_model, preset_names
 from planner.models.layers.blocks import LayerKind
 from planner.models.layers.feedforward import Mlp

@@ -4,8 +4,8 @@ from dataclasses import fields
 
 import pytest
 
-from planner.inference.cache import token_bytes
-from planner.inference.formats import formats
+from planner.cost.inference.cache import token_bytes
+from planner.cost.inference.formats import formats
 from planner.models import preset
 from planner.models.layers.blocks import LatentAttention, SparseLatentAttention
 

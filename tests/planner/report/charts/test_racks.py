@@ -8,7 +8,7 @@ import pytest
 
 from planner.cost.workload import Workload
 from planner.job.resolve import resolve
-from planner.prediction.predict import complete
+from planner.planning.prediction.predict import complete
 from planner.report.charts.racks import hosted, level_names, picture, reaches, shares
 from planner.specs.reading.layout_line import read_layout
 from planner.specs.reading.read import read_spec

@@ -19,13 +19,13 @@ from solved import solve_mesh
 from strategies import small_job
 from tiers import some
 
+from planner.cost.estimate.estimate import estimate
+from planner.cost.estimate.layouts import layout_of
 from planner.cost.pipeline.memory_rows import fits, rank_blocks
 from planner.cost.pipeline.splits import step_ns
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.workload import Pool
-from planner.estimate.estimate import estimate
-from planner.estimate.layouts import layout_of
 from planner.hardware.calibration import calibration
 from planner.hardware.catalog import resolve_cluster
 from planner.hardware.fleets import ClusterSpec

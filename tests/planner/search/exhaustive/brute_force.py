@@ -15,6 +15,7 @@ from every_plan import FOLDED, Choice, choices, free_layers
 from every_split import count_plans, splits
 from strategies import small_problem
 
+from planner.cost.estimate.host_bound import host_bound, leaves_the_gpus
 from planner.cost.memory.buffers import buffer_bytes, context_bytes, device_bytes
 from planner.cost.memory.communicators import communication_bytes
 from planner.cost.meshes import Floats, Meshes
@@ -30,7 +31,6 @@ from planner.cost.pipeline.splits import Counts, stages_of, step_ns
 from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.table.table import CostTable
-from planner.estimate.host_bound import host_bound, leaves_the_gpus
 from planner.schedules import SPLIT
 from planner.search.space.schedules import SEARCHED
 from planner.specs.table import BLOCK, StageCosts

@@ -15,6 +15,7 @@ from hypothesis import Phase, given, seed, settings
 from tiers import some
 from whole_jobs import whole_jobs
 
+from planner.cost.estimate.breakdown import own_factor, work_by_rank
 from planner.cost.meshes import Meshes
 from planner.cost.pipeline.memory_rows import fits, rank_blocks
 from planner.cost.pipeline.splits import Counts, step_ns
@@ -22,7 +23,6 @@ from planner.cost.pricing import Pricing
 from planner.cost.table.mixed import price_meshes
 from planner.cost.table.table import CostTable
 from planner.errors import BadInputError
-from planner.estimate.breakdown import own_factor, work_by_rank
 from planner.frameworks import FRAMEWORKS
 from planner.job.variants import variants
 from planner.search.aims.least_peak import least_peak

@@ -29,10 +29,10 @@ from planner.cost.pipeline.memory_rows import PENDING, rank_blocks
 from planner.cost.pipeline.splits import step_ns
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import fill_table
-from planner.explanation.binding import bindings
 from planner.frameworks.stacks import with_stack
 from planner.models import Architecture
-from planner.prediction.predict import predict
+from planner.planning.explanation.binding import bindings
+from planner.planning.prediction.predict import predict
 from planner.schedules import SPLIT, V_SHAPED, operations, uniform_makespan
 from planner.search.bounds import memory_bounds as memory
 from planner.search.bounds.paths import even_counts

@@ -12,14 +12,14 @@ from every_split import (
 )
 from strategies import priced_space, small_job, small_problem, tightened
 
+from planner.cost.estimate.estimate import estimate
 from planner.cost.pipeline.memory_rows import fits, rank_blocks
 from planner.cost.pricing import Pricing
 from planner.cost.table.table import fill_table
 from planner.errors import BadInputError
-from planner.estimate.estimate import estimate
 from planner.job.expressible import able, refuse_inexpressible, refuse_unknown_words
 from planner.planning.optimize import optimize
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.search.best_first import search
 from planner.search.bounds.bounds import space_bounds
 from planner.search.mesh_answer import Outcome, answered_exactly

@@ -10,9 +10,9 @@ import pytest
 from strategies import small_job, with_host_memory
 from tiny_models import TINY_MIXTRAL
 
+from planner.cost.estimate.host_bound import host_bound
 from planner.cost.meshes import Meshes
 from planner.cost.pricing import Pricing
-from planner.estimate.host_bound import host_bound
 from planner.search.best_first import search
 from planner.search.space import context_kinds as context
 from planner.search.space.space import enumerate_space

@@ -10,15 +10,15 @@ from brute_force import best_plans
 from every_plan import choices
 from strategies import framework, small_job
 
+from planner.cost.estimate.estimate import estimate
 from planner.cost.pricing import Pricing
-from planner.estimate.estimate import estimate
 from planner.frameworks.stacks import with_stack
 from planner.hardware.calibration import calibration
 from planner.hardware.reading.files import SHIPPED
 from planner.job.variants import variants
 from planner.models import from_config
 from planner.planning.optimize import optimize
-from planner.prediction.predict import predict
+from planner.planning.prediction.predict import predict
 from planner.search.space.switches import with_and_without
 from planner.specs.layouts.layout import PartialLayout
 from planner.specs.search import SearchSpec

@@ -18,12 +18,12 @@ LISTED = 3
 PARTS = {"comm_dtype", "offload", "stages", "pools"}
 """Fields of a layout that are blocks of their own."""
 ALLOWED = {
-    "planner/evidence/rows/skeleton.py": "fields that the author of a row has to state",
+    "planner/calibration/rows/skeleton.py": "fields that a row has to state",
     "planner/frameworks/deepspeed/limits.py": "pairs that DeepSpeed has only apart",
     "planner/launch/copies.py": "ranks of one copy of the states",
     "planner/search/space/fleet.py": "axes of pairs that a framework has only apart",
     "planner/search/incumbents.py": "columns of a mesh",
-    "planner/tuning/readings.py": "degrees that a log states",
+    "planner/questions/tuning/readings.py": "degrees that a log states",
     "planner/verify/legality.py": "the verifier states every rule anew",
 }
 """Modules that list axes all the same, and the reason."""

@@ -1,7 +1,0 @@
-"""Explanations: why no layout fits, why a plan wins, and what would change that."""
-
-from planner.explanation.ask import is_legal
-from planner.explanation.contradictions import as_error, contradiction
-from planner.explanation.flow import explain
-
-__all__ = ["as_error", "contradiction", "explain", "is_legal"]
