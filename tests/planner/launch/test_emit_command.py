@@ -47,7 +47,7 @@ def test_an_unknown_target_names_the_nearest(tmp_path: Path) -> None:
 def test_what_the_files_do_not_say_is_asked_for_at_once(tmp_path: Path) -> None:
     script = tmp_path / "train.sh"
     script.write_text(
-        "torchrun --nproc_per_node gpu pretrain_gpt.py "
+        "torchrun --nproc_per_node gpu pretrain_gpt.py --bf16 "
         "--tensor-model-parallel-size 2 --micro-batch-size 1"
     )
     code, text = run("import", script, "--out", tmp_path / "job.yaml")
@@ -66,9 +66,10 @@ def test_what_the_files_do_not_say_is_asked_for_at_once(tmp_path: Path) -> None:
 def test_what_is_not_understood_is_refused_or_set_aside(tmp_path: Path) -> None:
     script, spec = tmp_path / "train.sh", tmp_path / "job.yaml"
     script.write_text(
-        "torchrun --nproc_per_node gpu pretrain_gpt.py "
+        "torchrun --nproc_per_node gpu pretrain_gpt.py --bf16 "
         "--tensor-model-parallel-size 2 --micro-batch-size 1 "
-        "--global-batch-size 64 --seq-length 4096 --my-own-flag 3"
+        "--global-batch-size 64 --seq-length 4096 --my-own-flag 3 "
+        "--position-embedding-type rope"
     )
     told = ("--model", "llama-2-7b", "--node", "dgx-a100-80gb", "--nodes", 1)
     code, text = run("import", script, "--out", spec, *told)

@@ -38,6 +38,7 @@ PLACES = "distributed_type: MULTI_GPU\nnum_processes: 8\nmixed_precision: 'no'\n
 BASE: dict[str, Any] = {"per_device_train_batch_size": 2}
 ARGUMENTS = sorted(keys().training_arguments | keys().sft_config | OF_SCRIPTS)
 VALUES: dict[str, Any] = {
+    "block_size": 512,
     "per_device_train_batch_size": 3,
     "gradient_accumulation_steps": 5,
     "optim": "adafactor",

@@ -150,7 +150,6 @@ def read(files: Mapping[str, str]) -> Reading:
     reading = reading_of(_translated(given, others, name), "llamafactory")
     return replace(
         reading,
-        stack={**reading.stack, **_loss(given)},
         training={
             **reading.training,
             **_rows(given),
@@ -199,15 +198,6 @@ def _rows(given: Mapping[str, Any]) -> dict[str, str]:
         return {"padding": "packed"}
     packs = true(given, "packing", absent=given["stage"] == "pt")
     return {} if packs else {"padding": "longest"}
-
-
-def _loss(given: Mapping[str, Any]) -> dict[str, str]:
-    """Loss on pairs: whole logits, with Liger's kernels too.
-
-    Source: LLaMA-Factory 0.9.5 train/dpo/trainer.py, concatenated_forward;
-    model/model_utils/liger_kernel.py, require_logits.
-    """
-    return {"loss": "hf"} if given["stage"] == "dpo" else {}
 
 
 def _translated(given: Mapping[str, Any], others: Found, name: str) -> Found:

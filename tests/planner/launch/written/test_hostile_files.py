@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from examples import examples
-from golden_folders import ROOT
+from golden_folders import ROOT, emitted
 from hostile import mutated
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,8 +56,8 @@ WORDS = (
 @cache
 def folder_texts(folder: Path) -> dict[str, str]:
     """Files that `planner import` sees of a folder."""
-    files = (path for path in sorted(folder.iterdir()) if path.is_file())
-    return {path.name: path.read_text() for path in files if path.name not in LEFT_OUT}
+    files = emitted(folder.parent.name, folder.name)
+    return {name: files[name] for name in sorted(files) if name not in LEFT_OUT}
 
 
 def broken(text: str, rng: random.Random) -> str:

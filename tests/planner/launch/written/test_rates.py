@@ -4,13 +4,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from golden_folders import ROOT
+from golden_folders import ROOT, cases, emitted
 
 from planner.launch import emit, read_plan, write_folder
 from planner.launch.text.rates import published
 from planner.models import preset_names
-
-FOLDERS = sorted(ROOT.glob("*/*/plan.json"))
 
 
 def started(plan: Path, target: str, out: Path, **given: str) -> str:
@@ -51,14 +49,14 @@ def test_a_model_without_a_report_asks_for_its_rate(tmp_path: Path) -> None:
         assert "are not the plan's" in started(plan, "megatron", tmp_path, **way)
 
 
-@pytest.mark.parametrize("plan", FOLDERS, ids=lambda its: "/".join(its.parts[-3:-1]))
-def test_no_folder_has_a_rate_of_its_own(plan: Path) -> None:
+@pytest.mark.parametrize(("target", "case"), cases())
+def test_no_folder_has_a_rate_of_its_own(target: str, case: str) -> None:
     """The rate is a variable of launch.sh, and no number of another file."""
-    launch = (plan.parent / "launch.sh").read_text()
+    files = emitted(target, case)
+    launch = files["launch.sh"]
     assert 'export LEARNING_RATE="${LEARNING_RATE:-' in launch
-    config = plan.parent / "plan_config.py"
     assert "$LEARNING_RATE" in launch.replace("${", "$")
-    if config.exists():
-        assert 'os.environ.get("LEARNING_RATE") or' in config.read_text()
+    if "plan_config.py" in files:
+        assert 'os.environ.get("LEARNING_RATE") or' in files["plan_config.py"]
     else:
         assert '"${LEARNING_RATE:-1e-5}"' in launch
