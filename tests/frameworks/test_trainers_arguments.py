@@ -10,18 +10,16 @@ from planner.frameworks.accelerate.axolotl import known as axolotl
 from planner.frameworks.accelerate.harmless import harmless
 from planner.frameworks.accelerate.launch import known as trainer
 from planner.frameworks.accelerate.llamafactory import known as factory
-from planner.launch.targets.axolotl import told
-from planner.launch.targets.llamafactory import reader as of_factory
-from planner.launch.targets.torchtune import words
+from planner.launch.targets.trainers.dialect import dialect
 from planner.launch.targets.trl import presets
-from planner.launch.targets.trl import reader as of_trl
 
 pytestmark = pytest.mark.frameworks
 HERE = Path(__file__).parent
 OF_TRAINER = trainer.READ | trainer.UNPRICED | harmless("trainer")
-OF_TRL = of_trl.READ | of_trl.UNPRICED | harmless("trl")
-OF_FACTORY = of_factory.READ | of_factory.UNPRICED | harmless("llamafactory")
-OF_AXOLOTL = told.READ | told.UNPRICED | harmless("axolotl")
+OF_TRL, OF_FACTORY, OF_AXOLOTL, OF_TORCHTUNE = (
+    dialect(name).read | dialect(name).unpriced | harmless(name)
+    for name in ("trl", "llamafactory", "axolotl", "torchtune")
+)
 METHODS = {"knowledge_distillation", "ppo", "qat", "quantize", "generate", "eleuther"}
 """Recipes of torchtune that are refused by their names, or train nothing. [text]"""
 
@@ -98,5 +96,4 @@ def test_torchtune(run_in: Run) -> None:
     able = {n: k for n, k in its.items() if not any(n.startswith(m) for m in METHODS)}
     assert len(able) >= 6
     names = {name for keys in able.values() for name in keys}
-    judged = words.READ | words.UNPRICED | words.HARMLESS
-    assert passed_over(names, judged, "torchtune") == set()
+    assert passed_over(names, OF_TORCHTUNE, "torchtune") == set()

@@ -11,9 +11,7 @@ from planner.frameworks.accelerate.harmless import harmless
 from planner.frameworks.accelerate.launch import known as trainer
 from planner.frameworks.accelerate.llamafactory import known as factory
 from planner.launch.importing import read_texts
-from planner.launch.targets.axolotl import told
-from planner.launch.targets.llamafactory import reader as of_factory
-from planner.launch.targets.trl import reader as of_trl
+from planner.launch.targets.trainers.dialect import dialect
 
 Names = frozenset[str]
 TRAINER = trainer.keys().training_arguments
@@ -23,18 +21,18 @@ EVERY: dict[str, tuple[Names, Names, Names]] = {
     "trl": (
         (MODEL.of_weights | MODEL.of_script | MODEL.of_mixture)
         - trainer.trainer_arguments(),
-        of_trl.READ,
-        of_trl.UNPRICED,
+        dialect("trl").read,
+        dialect("trl").unpriced,
     ),
     "llamafactory": (
         factory.arguments() - TRAINER,
-        of_factory.READ,
-        of_factory.UNPRICED,
+        dialect("llamafactory").read,
+        dialect("llamafactory").unpriced,
     ),
     "axolotl": (
         axolotl.known().axolotl | axolotl.known().liger,
-        told.READ,
-        told.UNPRICED,
+        dialect("axolotl").read,
+        dialect("axolotl").unpriced,
     ),
 }
 
@@ -79,12 +77,7 @@ def test_an_argument_in_no_list_is_not_understood(
     def shorter(of: str) -> Names:
         return kept(of) - {name} if of == program else kept(of)
 
-    for module in (
-        "accelerate.trainer",
-        "trl.reader",
-        "llamafactory.reader",
-        "axolotl.told",
-    ):
+    for module in ("accelerate.trainer", "trainers.reader"):
         where = f"planner.launch.targets.{module}.harmless"
         monkeypatch.setattr(where, shorter)
     assert name in told_of()

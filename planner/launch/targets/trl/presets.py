@@ -28,7 +28,7 @@ def presets() -> Mapping[str, Mapping[str, Any]]:
 
 def with_preset(files: Mapping[str, str], name: object) -> dict[str, str]:
     """Files with the one of accelerate's that a name stands for."""
-    its = presets().get(str(name))
-    if its is None or str(name) in files:
+    preset = presets().get(str(name))
+    if preset is None or str(name) in files:
         return dict(files)
-    return {**files, str(name): yaml.safe_dump(dict(its))}
+    return {**files, str(name): yaml.safe_dump(dict(preset))}

@@ -21,7 +21,7 @@ from planner.launch.importing import UserOverrides, import_spec, read_texts
 from planner.launch.read_plan import PlanFile
 from planner.launch.targets.torchtune.reader import read, reads
 from planner.launch.targets.torchtune.references import resolved
-from planner.launch.targets.torchtune.words import PRESETS
+from planner.launch.targets.torchtune.words import presets
 from planner.models import preset_names
 from planner.planning.prediction.predict import complete
 from planner.specs.layouts.layout import Offload, PartialLayout
@@ -171,7 +171,7 @@ def test_a_model_has_the_builder_that_makes_its_layers(
 
 
 def test_every_preset_of_a_builder_is_one_of_ours() -> None:
-    assert set(PRESETS.values()) <= set(preset_names())
+    assert set(presets().values()) <= set(preset_names())
 
 
 def test_ranks_start_the_recipe_that_has_shards(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Trainers on accelerate: dialects, and the reader and writer of them all."""
