@@ -1,40 +1,32 @@
 """A plan as the YAML of `axolotl train`."""
 
-import json
-from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from planner.frameworks.accelerate.axolotl.known import VERSION
-from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.stack import BF16_STACK
 from planner.frameworks.accelerate.variants import rates, written
 from planner.frameworks.adapted import targets
-from planner.hardware.reading.escape import yaml_text
 from planner.launch.brief import (
     BY_TORCHRUN,
     Brief,
-    LaunchFile,
     Program,
     Starter,
-    Variable,
 )
 from planner.launch.targets.accelerate.arguments import arguments as of_trainer
-from planner.launch.targets.accelerate.placement import DS_FILE, placement, zero
+from planner.launch.targets.accelerate.placement import DS_FILE, placement
 from planner.launch.targets.accelerate.plan import (
     attention,
     deepspeed,
     fsdp,
-    of_attention,
     option,
     recompute,
     replicas,
     stack,
 )
-from planner.launch.targets.accelerate.writer import environment
-from planner.launch.text.rates import RATE, learning_rate
+from planner.launch.targets.trainers.writer import program
 
-TRAIN, MODEL, TEXTS = "train.yaml", "config.json", "texts.jsonl"
-HEAD = "Keys of `axolotl train`; --NAME VALUE behind the file changes one."
+TEXTS = "texts.jsonl"
 ALONE = Starter(
     ('env CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-0}" python',),
 )
@@ -67,38 +59,9 @@ SHARED = {
 def write(brief: Brief) -> Program:
     """Write the program: axolotl's YAML, DeepSpeed's file and the model."""
     several = brief.layout.gpus > 1 or deepspeed(brief)
-    return Program(
-        files=tuple(_files(brief)),
-        starter=BY_TORCHRUN if several else ALONE,
-        words=(
-            f'-m axolotl.cli.train {TRAIN} --base_model "$MODEL"',
-            '--output_dir "$CHECKPOINTS" --max_steps "$TRAIN_STEPS"',
-            f"--learning_rate {RATE}",
-        ),
-        check=("--max_steps 20", "--logging_steps 1", "--save_steps 1000"),
-        versions=tuple(_versions(brief)),
-        environment=tuple(environment(brief)),
-        blanks=tuple(_blanks(brief)),
-        also=frozenset({BY_TORCHRUN} if several else ()),
-        first=first_steps(brief.training, *_FIRST),
-    )
-
-
-_FIRST = (
-    f"{TEXTS} is yours: one JSON object a line with the key text; `datasets` in "
-    f"{TRAIN} may name other data.",
-    "`train_runtime` over the steps is the step, with the first steps in it.",
-    "Each text is padded to sequence_len, as priced; sample_packing: true puts several "
-    "into one sequence, apart.",
-)
-
-
-def _files(brief: Brief) -> Iterator[LaunchFile]:
-    yield LaunchFile(TRAIN, yaml_text(arguments(brief), [HEAD]))
-    fields = {k: v for k, v in brief.model.items() if k != "name"}
-    yield LaunchFile(MODEL, json.dumps(fields, indent=2) + "\n")
-    if deepspeed(brief):
-        yield LaunchFile(DS_FILE, json.dumps(zero(brief), indent=2) + "\n")
+    starter, releases = BY_TORCHRUN if several else ALONE, {"VERSION": VERSION}
+    run = program("axolotl", brief, arguments(brief), starter, releases)
+    return replace(run, also=frozenset({BY_TORCHRUN} if several else ()))
 
 
 def arguments(brief: Brief) -> dict[str, Any]:
@@ -188,19 +151,3 @@ def _place(brief: Brief) -> dict[str, Any]:
         found["dp_replicate_size"] = replicas(brief.layout)
         found["dp_shard_size"] = brief.layout.dp_shard
     return found
-
-
-def _versions(brief: Brief) -> Iterator[str]:
-    yield f"axolotl=={VERSION}, which pins transformers, accelerate, peft and trl"
-    yield "torch==2.13.0"
-    if deepspeed(brief):
-        yield "deepspeed>=0.18.6,<0.19.0"
-    yield from of_attention(brief, "flash-attn==2.8.3")
-
-
-def _blanks(brief: Brief) -> Iterator[Variable]:
-    why = "Hugging Face name or folder of bf16 weights and a tokenizer."
-    yield Variable("MODEL", brief.weights, why, required=True)
-    yield learning_rate(brief, anew=False)
-    yield Variable("CHECKPOINTS", "checkpoints", "Folder for checkpoints.")
-    yield Variable("TRAIN_STEPS", str(brief.training_steps), "Optimizer steps.")

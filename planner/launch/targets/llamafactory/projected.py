@@ -6,19 +6,10 @@ from planner.specs.training import TrainingSpec
 
 WORDS = {"galore-adamw": "galore", "apollo-adamw": "apollo"}
 """Word of an optimizer that starts its arguments, by the planner's name. [text]"""
-PACKAGES = {"galore-adamw": "galore-torch==1.0", "apollo-adamw": "apollo-torch==1.0.3"}
-"""Package that has an optimizer; both import bitsandbytes. [text]"""
 OPTIM = "adamw_torch"
 """TrainingArguments.optim that both are made for. [text]"""
-_ENDS = ("rank", "target", "layerwise")
 RANK = 16
 """Rank where a file gives none, hparams/finetuning_args.py. [1]"""
-READ = frozenset(
-    name
-    for word in WORDS.values()
-    for name in (f"use_{word}", *(f"{word}_{end}" for end in _ENDS))
-)
-"""Arguments that an optimizer is read from. [text]"""
 
 
 def written(training: TrainingSpec) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """A plan as the YAML of `llamafactory-cli train`."""
 
-import json
-from collections.abc import Iterator
 from typing import Any
 
 from planner.frameworks.accelerate.launch.known import keys
@@ -12,27 +10,28 @@ from planner.frameworks.accelerate.llamafactory.known import (
     TRANSFORMERS,
     VERSION,
 )
-from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.variants import rates, written
 from planner.frameworks.adapted import targets
-from planner.hardware.reading.escape import yaml_text
-from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
+from planner.launch.brief import Brief, Program, Starter
 from planner.launch.targets.accelerate.arguments import arguments as of_trainer
-from planner.launch.targets.accelerate.placement import DS_FILE, zero
+from planner.launch.targets.accelerate.placement import DS_FILE
 from planner.launch.targets.accelerate.plan import (
     attention,
     deepspeed,
-    of_attention,
     recompute,
     stack,
 )
-from planner.launch.targets.accelerate.writer import environment
 from planner.launch.targets.llamafactory import projected
-from planner.launch.text.rates import RATE, learning_rate
+from planner.launch.targets.trainers.writer import program
 from planner.specs.frameworks.lacks import states_rows
 
-TRAIN, MODEL = "train.yaml", "config.json"
-HEAD = "Arguments of `llamafactory-cli train`; name=value behind the file changes one."
+RELEASES = {
+    "VERSION": VERSION,
+    "TRANSFORMERS": TRANSFORMERS,
+    "ACCELERATE": ACCELERATE,
+    "PEFT": PEFT,
+    "DEEPSPEED": DEEPSPEED,
+}
 FLASH = {
     "sdpa": "sdpa",
     "flash_attention_2": "fa2",
@@ -62,36 +61,8 @@ CHECKPOINTED = frozenset({"gradient_checkpointing", "gradient_checkpointing_kwar
 
 def write(brief: Brief) -> Program:
     """Write the program: LLaMA-Factory's YAML, DeepSpeed's file and the model."""
-    return Program(
-        files=tuple(_files(brief)),
-        starter=RANKS if brief.layout.gpus > 1 or deepspeed(brief) else ALONE,
-        words=(
-            f'{TRAIN} model_name_or_path="$MODEL" output_dir="$CHECKPOINTS"',
-            'dataset_dir="$DATASET_DIR" dataset="$DATASET" max_steps="$TRAIN_STEPS"',
-            f"learning_rate={RATE}",
-        ),
-        check=("max_steps=20", "logging_steps=1", "save_steps=1000"),
-        versions=tuple(_versions(brief)),
-        environment=tuple(environment(brief)),
-        blanks=tuple(_blanks(brief)),
-        first=first_steps(brief.training, *_FIRST),
-    )
-
-
-_FIRST = (
-    "The log says `Upcasting trainable params to float32` where adapters, or the "
-    "weights of stack hf-amp, train in fp32, and not otherwise.",
-    "`train_runtime` over the steps is the step, with the first steps in it.",
-    "stage pt cuts texts into whole sequences, as priced; stage sft pads its packs.",
-)
-
-
-def _files(brief: Brief) -> Iterator[LaunchFile]:
-    yield LaunchFile(TRAIN, yaml_text(arguments(brief), [HEAD]))
-    fields = {k: v for k, v in brief.model.items() if k != "name"}
-    yield LaunchFile(MODEL, json.dumps(fields, indent=2) + "\n")
-    if deepspeed(brief):
-        yield LaunchFile(DS_FILE, json.dumps(zero(brief), indent=2) + "\n")
+    starter = RANKS if brief.layout.gpus > 1 or deepspeed(brief) else ALONE
+    return program("llamafactory", brief, arguments(brief), starter, RELEASES)
 
 
 def arguments(brief: Brief) -> dict[str, Any]:
@@ -165,35 +136,3 @@ def _quantized(brief: Brief) -> dict[str, Any]:
         "quantization_type": its.weight_format,
         "double_quantization": its.double_quantization,
     }
-
-
-def _versions(brief: Brief) -> Iterator[str]:
-    yield f"llamafactory=={VERSION}"
-    yield "torch==2.13.0"
-    yield f"transformers=={TRANSFORMERS}"
-    yield f"accelerate=={ACCELERATE}"
-    yield f"peft=={PEFT}"
-    if deepspeed(brief):
-        yield f"deepspeed=={DEEPSPEED}"
-    words = str(of_trainer(brief)["optim"])
-    package = projected.PACKAGES.get(brief.training.optimizer)
-    quantized = brief.training.method == "qlora"
-    if quantized or "bnb" in words or "paged" in words or package:
-        yield "bitsandbytes==0.50.2"
-    if package:
-        yield package
-    yield from of_attention(brief, "flash-attn")
-
-
-def _blanks(brief: Brief) -> Iterator[Variable]:
-    kind = brief.training.precision
-    why = f"Hugging Face name or folder of {kind} weights and a tokenizer; no spaces."
-    yield Variable("MODEL", brief.weights, why, required=True)
-    why = "Folder of dataset_info.json, which names your texts; no spaces."
-    yield Variable("DATASET_DIR", "data", why)
-    why = "Name of your texts in dataset_info.json."
-    yield Variable("DATASET", "", why, required=True)
-    yield learning_rate(brief, anew=False)
-    why = "Folder for checkpoints; no spaces."
-    yield Variable("CHECKPOINTS", "checkpoints", why)
-    yield Variable("TRAIN_STEPS", str(brief.training_steps), "Optimizer steps.")

@@ -1,10 +1,7 @@
 """A plan as the YAML of a torchtune recipe."""
 
-import json
-from collections.abc import Iterator
 from typing import Any
 
-from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.stack import option
 from planner.frameworks.accelerate.torchtune.known import (
     PACKAGE,
@@ -19,44 +16,14 @@ from planner.frameworks.accelerate.torchtune.lacks import (
     VERSION,
 )
 from planner.frameworks.adapted import targets
-from planner.hardware.reading.escape import yaml_text
-from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
+from planner.launch.brief import Brief, Program, Starter
 from planner.launch.targets.accelerate.plan import recompute
-from planner.launch.text.rates import RATE, learning_rate
+from planner.launch.targets.trainers.writer import program
 
-TRAIN, MODEL = "train.yaml", "config.json"
-HEAD = "Settings of `tune run {}`; name=value after it changes one."
 ATTENTION = {"o_proj": "output_proj"}
 """torchtune's name of a linear layer of attention, where it differs. [text]"""
 EVERY = ("q_proj", "k_proj", "v_proj", "o_proj")
 """Linear layers of attention. [text]"""
-
-
-def write(brief: Brief) -> Program:
-    """Write the program: torchtune's YAML and the model."""
-    return Program(
-        files=tuple(_files(brief)),
-        starter=_starter(brief),
-        words=(
-            f'--config {TRAIN} checkpointer.checkpoint_dir="$MODEL"',
-            "checkpointer.checkpoint_files.max_filename=\"'$SHARDS'\"",
-            'output_dir="$CHECKPOINTS" dataset.data_files="$DATASET"',
-            'max_steps_per_epoch="$TRAIN_STEPS"',
-            f"optimizer.lr={RATE}",
-        ),
-        check=("max_steps_per_epoch=20", "log_every_n_steps=1"),
-        versions=tuple(_versions(brief)),
-        blanks=tuple(_blanks(brief)),
-        first=first_steps(brief.training, *_FIRST),
-    )
-
-
-_FIRST = (
-    "`tokens_per_second_per_gpu` of the log is the speed, and "
-    "`peak_memory_alloc` the peak.",
-    "packed: True fills sequences with several texts, each apart; attention over whole "
-    "sequences is priced, the most that they take.",
-)
 
 
 def _recipe(brief: Brief) -> str:
@@ -79,11 +46,12 @@ def _starter(brief: Brief) -> Starter:
     )
 
 
-def _files(brief: Brief) -> Iterator[LaunchFile]:
-    head = HEAD.format(_recipe(brief))
-    yield LaunchFile(TRAIN, yaml_text(arguments(brief), [head]))
-    fields = {k: v for k, v in brief.model.items() if k != "name"}
-    yield LaunchFile(MODEL, json.dumps(fields, indent=2) + "\n")
+def write(brief: Brief) -> Program:
+    """Write the program: torchtune's YAML and the model."""
+    releases, recipe = {"VERSION": VERSION}, _recipe(brief)
+    return program(
+        "torchtune", brief, arguments(brief), _starter(brief), releases, recipe
+    )
 
 
 def arguments(brief: Brief) -> dict[str, Any]:
@@ -207,24 +175,3 @@ def _log() -> dict[str, Any]:
         "log_every_n_steps": 10,
         "log_peak_memory_stats": True,
     }
-
-
-def _versions(brief: Brief) -> Iterator[str]:
-    yield f"torchtune=={VERSION}"
-    yield "torch==2.13.0"
-    yield "torchao==0.13.0"
-    if OPTIMIZERS[brief.training.optimizer].startswith("bitsandbytes"):
-        yield "bitsandbytes==0.50.2"
-
-
-def _blanks(brief: Brief) -> Iterator[Variable]:
-    named = f", of {brief.weights}" if brief.weights else ""
-    why = f"Folder of the weights{named}, as `tune download` makes it; no spaces."
-    yield Variable("MODEL", "", why, required=True)
-    why = "Number of the last safetensors file, with five digits, as 00004."
-    yield Variable("SHARDS", "", why, required=True)
-    why = "Texts, JSON lines with the key text; no spaces."
-    yield Variable("DATASET", "texts.jsonl", why)
-    yield learning_rate(brief, anew=False)
-    yield Variable("CHECKPOINTS", "checkpoints", "Folder for checkpoints; no spaces.")
-    yield Variable("TRAIN_STEPS", str(brief.training_steps), "Optimizer steps.")

@@ -12,6 +12,48 @@ from planner.hardware.reading.yaml_text import parse_yaml
 FOLDER = Path(__file__).parents[1]
 
 
+class Blank(BaseModel):
+    """A variable that the user fills in; value and reason may name facts of a plan.
+
+    Attributes:
+        value: Value without the user's. [text]
+        why: Reason. [text]
+        required: True where a run needs a value. [-]
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    value: str = ""
+    why: str = ""
+    required: bool = False
+
+
+class Writing(BaseModel):
+    """Parts of a launch folder beside the trainer's settings.
+
+    Attributes:
+        head: First line of the trainer's file; braces stand for the script. [text]
+        files: Kinds of the files beside it: places, model, zero. [text]
+        words: Arguments of the starter; RATE stands for the learning rate. [text]
+        check: Words added for a run of 20 steps. [text]
+        first: Outputs to look at first, the last where no rows are stated. [text]
+        environment: True where the variables of accelerate are set. [-]
+        requirements: Packages, each behind its condition. [text]
+        blanks: Variables that the user fills in. [-]
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    head: str
+    files: tuple[str, ...]
+    words: tuple[str, ...]
+    check: tuple[str, ...]
+    first: tuple[str, ...]
+    environment: bool = True
+    requirements: tuple[tuple[str, str], ...]
+    blanks: dict[str, Blank]
+
+
 class Dialect(BaseModel):
     """Settings of one trainer's file by use.
 
@@ -36,6 +78,7 @@ class Dialect(BaseModel):
         priced: Values that are priced of settings whose others are not. [-]
         read: Settings that a layout, a training block or a stack is read from. [text]
         unpriced: Settings that change time or memory, and are not read. [text]
+        writing: Parts of a launch folder beside the settings. [-]
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -57,6 +100,7 @@ class Dialect(BaseModel):
     priced: dict[str, tuple[Any, ...]] = {}
     read: frozenset[str]
     unpriced: frozenset[str]
+    writing: Writing
 
 
 @cache

@@ -1,7 +1,5 @@
 """A plan as the YAML of `trl sft`, or of `trl dpo` for pairs with a reference."""
 
-import json
-from collections.abc import Iterator
 from typing import Any
 
 from planner.frameworks.accelerate.launch.known import (
@@ -11,27 +9,28 @@ from planner.frameworks.accelerate.launch.known import (
     TRL,
     VERSION,
 )
-from planner.frameworks.accelerate.rows import first_steps
 from planner.frameworks.accelerate.variants import written
 from planner.frameworks.adapted import targets
-from planner.hardware.reading.escape import yaml_text
-from planner.launch.brief import Brief, LaunchFile, Program, Starter, Variable
+from planner.launch.brief import Brief, Program, Starter
 from planner.launch.targets.accelerate.arguments import arguments as of_trainer
-from planner.launch.targets.accelerate.placement import DS_FILE, placement, zero
 from planner.launch.targets.accelerate.plan import (
     attention,
     deepspeed,
     fsdp,
-    of_attention,
     recompute,
 )
 from planner.launch.targets.accelerate.run import weights
-from planner.launch.targets.accelerate.writer import HEADS, PLACES, environment
-from planner.launch.text.rates import RATE, learning_rate
+from planner.launch.targets.accelerate.writer import PLACES
+from planner.launch.targets.trainers.writer import TRAIN, program
 from planner.models.layers.blocks import Moe
 
-TRAIN, MODEL = "train.yaml", "config.json"
-HEAD = "Arguments of `trl {} --config`; --NAME VALUE behind the file changes one."
+RELEASES = {
+    "TRL": TRL,
+    "VERSION": VERSION,
+    "TRANSFORMERS": TRANSFORMERS,
+    "PEFT": PEFT,
+    "DEEPSPEED": DEEPSPEED,
+}
 OF_PACKING = ("packing", "packing_strategy")
 """Arguments that DPO's trainer lacks: pairs are not packed. [text]"""
 
@@ -55,36 +54,9 @@ def script(brief: Brief) -> str:
 
 def write(brief: Brief) -> Program:
     """Write the program: TRL's YAML, accelerate's YAML and the model."""
-    return Program(
-        files=tuple(_files(brief)),
-        starter=starter(brief),
-        words=(
-            '--model_name_or_path "$MODEL" --dataset_name "$DATASET"',
-            '--output_dir "$CHECKPOINTS" --max_steps "$TRAIN_STEPS"',
-            f"--learning_rate {RATE}",
-        ),
-        check=("--max_steps 20", "--logging_steps 1", "--save_strategy no"),
-        versions=tuple(_versions(brief)),
-        environment=tuple(environment(brief)),
-        blanks=tuple(_blanks(brief)),
-        first=first_steps(brief.training, *_FIRST),
+    return program(
+        "trl", brief, arguments(brief), starter(brief), RELEASES, script(brief)
     )
-
-
-_FIRST = (
-    "`train_runtime` over the steps is the step, with the first steps in it.",
-    "packing_strategy wrapped cuts texts into whole sequences, as priced; bfd keeps "
-    "texts whole, and apart.",
-)
-
-
-def _files(brief: Brief) -> Iterator[LaunchFile]:
-    yield LaunchFile(TRAIN, yaml_text(arguments(brief), [HEAD.format(script(brief))]))
-    yield LaunchFile(PLACES, yaml_text(placement(brief), [HEADS[PLACES]]))
-    fields = {k: v for k, v in brief.model.items() if k != "name"}
-    yield LaunchFile(MODEL, json.dumps(fields, indent=2) + "\n")
-    if deepspeed(brief):
-        yield LaunchFile(DS_FILE, json.dumps(zero(brief), indent=2) + "\n")
 
 
 def arguments(brief: Brief) -> dict[str, Any]:
@@ -151,30 +123,3 @@ def _quantized(brief: Brief) -> dict[str, Any]:
     }
     # Shards need weights stored in the format of all others.
     return found | ({"bnb_4bit_quant_storage": weights(brief)} if fsdp(brief) else {})
-
-
-def _versions(brief: Brief) -> Iterator[str]:
-    yield "torch==2.13.0"
-    yield f"trl=={TRL}"
-    yield f"accelerate=={VERSION}"
-    yield f"transformers=={TRANSFORMERS}"
-    if brief.training.method != "full":
-        yield f"peft=={PEFT}"
-    if deepspeed(brief):
-        yield f"deepspeed=={DEEPSPEED}"
-    words = str(of_trainer(brief)["optim"])
-    if brief.training.method == "qlora" or "bnb" in words or "paged" in words:
-        yield "bitsandbytes==0.50.2"
-    if brief.training.precision == "fp8" or words == "adamw_torch_8bit":
-        yield "torchao, a release for torch 2.13"
-    yield from of_attention(brief, "flash-attn")
-
-
-def _blanks(brief: Brief) -> Iterator[Variable]:
-    why = "Hugging Face name or folder of the weights and a tokenizer."
-    yield Variable("MODEL", brief.weights, why, required=True)
-    why = "Hugging Face name or folder of texts (column text) or messages."
-    yield Variable("DATASET", "", why, required=True)
-    yield learning_rate(brief, anew=False)
-    yield Variable("CHECKPOINTS", "checkpoints", "Folder for checkpoints.")
-    yield Variable("TRAIN_STEPS", str(brief.training_steps), "Optimizer steps.")
