@@ -278,7 +278,7 @@ def test_the_settings_of_every_plan_are_told(tmp_path: Path) -> None:
     assert answer["search"]["variants"] == 12
     best = answer["plans"][0]["settings"]
     assert f"method {best['method']}, optimizer {best['optimizer']}" in report
-    assert "in the space of 12 settings" in report
+    assert "layouts of 12 settings" in report
 
 
 def test_predict_says_that_no_writer_has_words_for_a_layout(tmp_path: Path) -> None:
