@@ -50,7 +50,7 @@ def write_report(
     if path is not None:
         # plotly and jinja take longer to import than most answers to print.
         from planner.document.blocks import Document  # noqa: PLC0415
-        from planner.document.page import page_html  # noqa: PLC0415
+        from planner.report.pages import page_html  # noqa: PLC0415
 
         made = page()
         assert isinstance(made, Document)

@@ -1,7 +1,7 @@
 """A document and its parts: sections of facts, tables, notes and figures.
 
 An answer is made into a document once; :mod:`planner.document.terminal` and
-:mod:`planner.document.page` draw it.
+:mod:`planner.report.pages` draw it.
 """
 
 from collections.abc import Iterator, Sequence

@@ -314,7 +314,7 @@ class Result(answers.Result, Answer):
         Raises:
             BadInputError: The file cannot be written.
         """
-        from planner.document.page import page_html  # noqa: PLC0415
+        from planner.report.pages import page_html  # noqa: PLC0415
 
         write_whole(Path(path), page_html(self._flow.page(seconds)))
 

@@ -137,7 +137,7 @@ class Validation(validation.Validation, Answer):
         return [_row(row) for row in self.rows]
 
     def _html(self) -> str:
-        from planner.document.page import page_html  # noqa: PLC0415
+        from planner.report.pages import page_html  # noqa: PLC0415
         from planner.report.validation import validation_document  # noqa: PLC0415
 
         return page_html(validation_document(self))

@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
-from planner.document.page import page_html
+from planner.report.pages import page_html
 from planner.web import render
 from planner.web.desk import Desk, LeftError
 from planner.web.fields import ON, PRICE, Form, read_form

@@ -6,8 +6,8 @@ from fastapi import Response
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from planner import __version__
-from planner.document.page import hosts, script_json
 from planner.report.charts.search import SearchState
+from planner.report.pages import hosts, script_json
 from planner.web.commands import command_of
 from planner.web.fields import FORMS, Form, read_form
 from planner.web.question import (
@@ -43,7 +43,7 @@ UNWRITTEN = {
 def _environment() -> Environment:
     made = Environment(
         loader=ChoiceLoader(
-            [PackageLoader("planner.web"), PackageLoader("planner.document")]
+            [PackageLoader("planner.web"), PackageLoader("planner.report")]
         ),
         autoescape=True,
         undefined=StrictUndefined,

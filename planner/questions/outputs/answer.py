@@ -52,7 +52,7 @@ class Answer(BaseModel, ABC):
 
     def _html(self) -> str:
         """The whole page as one file. [HTML]."""
-        from planner.document.page import page_html  # noqa: PLC0415
+        from planner.report.pages import page_html  # noqa: PLC0415
 
         return page_html(self._page())
 
@@ -76,6 +76,6 @@ class Answer(BaseModel, ABC):
         write_whole(Path(path), self._html())
 
     def _repr_html_(self) -> str:
-        from planner.document.page import card_html  # noqa: PLC0415
+        from planner.report.pages import card_html  # noqa: PLC0415
 
         return card_html(self._page())

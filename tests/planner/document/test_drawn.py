@@ -19,12 +19,12 @@ from planner.document.blocks import (
     Table,
     Tile,
 )
-from planner.document.page import page_html
 from planner.document.screen import screen_of
 from planner.document.terminal import report
+from planner.report.pages import page_html
 
 ROOT = Path(__file__).parents[3]
-DRAWS = {"charts/plots.py", "why.py", "catalog/__init__.py"}
+DRAWS = {"pages.py", "charts/plots.py", "why.py", "catalog/__init__.py"}
 """Modules of answers with a look of their own: bars, a tree, the catalog."""
 WORDS = st.text("abcdefghij<&>[]", min_size=1, max_size=8)
 BLOCKS = st.one_of(
@@ -130,7 +130,7 @@ def test_a_screen_has_facts_tables_notes_and_the_next_command() -> None:
 
 
 def test_an_answer_has_no_second_layout() -> None:
-    """Documents are drawn in one room; answers know neither rich nor jinja2."""
+    """Documents are drawn in one place; answers know neither rich nor jinja2."""
     answers = ROOT / "planner" / "report"
     drawing = set()
     for path in answers.rglob("*.py"):

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 import planner
 from planner.cli import app
-from planner.document.page import page_html
 from planner.document.screen import screen_of
 from planner.planning.reasons import CATEGORIES, CAUSE_WORDS
 from planner.report.difference import ENDING, difference_document
+from planner.report.pages import page_html
 
 NODE = {"name": "one-node", "node": "dgx-h100", "nodes": 1}
 TRAINING: dict[str, Any] = {**JOB, "cluster": NODE}

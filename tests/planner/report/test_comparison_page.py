@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from plotly.graph_objects import Figure
 
-from planner.document.page import page_html
 from planner.planning.comparison.answer import (
     CandidateAnswer,
     Comparison,
@@ -23,6 +22,7 @@ from planner.planning.comparison.read import Sweep
 from planner.planning.comparison.vocabulary import between
 from planner.report.charts.purchases import side_by_side, time_cost
 from planner.report.comparison import comparison_document
+from planner.report.pages import page_html
 from planner.specs.answer.estimate import Interval
 from planner.specs.answer.result import RankedPlan
 from planner.specs.answer.run import Run, RunCheckpoint, RunCost, RunNodes

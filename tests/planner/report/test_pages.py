@@ -11,13 +11,13 @@ from rich.console import Console
 
 from planner.cost.workload import Workload
 from planner.document.blocks import Chart, Document, Facts, Notes, Pick
-from planner.document.page import hosts, page_html
 from planner.report.charts.plots import plots
 from planner.report.charts.search import SearchState
 from planner.report.charts.shares import waterfall
 from planner.report.charts.timeline import Timeline, timeline
 from planner.report.explanation import explanation_document
 from planner.report.heading import heading
+from planner.report.pages import hosts, page_html
 from planner.report.plan import CHARTED, Pictures, plan_document
 from planner.report.screen import PhaseAnswer
 from planner.specs.answer.explanation import (

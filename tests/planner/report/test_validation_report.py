@@ -10,8 +10,8 @@ from rich.console import Console
 
 from planner.calibration.accuracy.outcome import Outcome
 from planner.calibration.accuracy.validation import Validation, validation
-from planner.document.page import page_html
 from planner.document.terminal import report
+from planner.report.pages import page_html
 from planner.report.validation import validation_document
 from planner.report.validation.figures import (
     error_boxes,

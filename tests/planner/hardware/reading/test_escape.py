@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from planner.document.page import script_json
 from planner.hardware.reading.characters import is_strange, strange_in
 from planner.hardware.reading.escape import (
     comment,
@@ -23,6 +22,7 @@ from planner.hardware.reading.escape import (
     yaml_text,
 )
 from planner.launch.text.render import _environment
+from planner.report.pages import script_json
 
 MARKS = "abc \n\r\t\x00\x0b\x1b\x85\u2028\u2029\u202e\"'`$(){}[]<>|&;\\#!*-~%é漢"
 PAYLOADS = (

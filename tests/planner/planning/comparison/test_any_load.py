@@ -15,7 +15,6 @@ import pytest
 from purchases import JOB, up_to, written
 from rich.console import Console
 
-from planner.document.page import page_html
 from planner.document.terminal import report
 from planner.hardware.reading.files import SHIPPED
 from planner.planning.comparison.answer import CandidateAnswer, Comparison, Effort
@@ -23,6 +22,7 @@ from planner.planning.comparison.flow import compare
 from planner.planning.comparison.read import Asking, given_by, sweep_of
 from planner.planning.comparison.store import Store
 from planner.report.comparison import comparison_document
+from planner.report.pages import page_html
 
 ROOT = Path(__file__).resolve().parents[4]
 SPACE = {**JOB, "search": {"cp": 1, "recompute": ["none", "full"]}}

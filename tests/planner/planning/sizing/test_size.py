@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 import planner
 from planner.cli import app
-from planner.document.page import page_html
 from planner.document.screen import screen_of
+from planner.report.pages import page_html
 from planner.report.size import ENDING, size_document
 
 ON = "8xh100"

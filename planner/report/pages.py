@@ -29,7 +29,7 @@ def card_html(page: Document) -> str:
 
 def _template(name: str) -> Template:
     environment = Environment(
-        loader=PackageLoader("planner.document"),
+        loader=PackageLoader("planner.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -54,5 +54,5 @@ def _plotly_js() -> str:
 
     Source: plotly.js-cartesian-dist-min 4.1.0 of the npm registry, MIT licence.
     """
-    script = files("planner.document") / "assets" / "plotly-cartesian.min.js"
+    script = files("planner.report") / "assets" / "plotly-cartesian.min.js"
     return script.read_text(encoding="utf-8").replace("</script", "<\\/script")
