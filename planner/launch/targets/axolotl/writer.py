@@ -67,7 +67,7 @@ def write(brief: Brief) -> Program:
 def arguments(brief: Brief) -> dict[str, Any]:
     """Content of train.yaml."""
     pure = stack(brief) == BF16_STACK
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "base_model": brief.weights or "model",
         "datasets": [{"path": TEXTS, "ds_type": "json", "type": "completion"}],
         "dataset_prepared_path": "prepared",
@@ -80,8 +80,12 @@ def arguments(brief: Brief) -> dict[str, Any]:
         "attn_implementation": attention(brief),
     }
     trainer = of_trainer(brief)
-    found |= {ours: trainer[its] for its, ours in SHARED.items() if its in trainer}
-    return found | _checkpoints(brief) | _adapters(brief) | _loss(brief) | _place(brief)
+    settings |= {
+        ours: trainer[name] for name, ours in SHARED.items() if name in trainer
+    }
+    return (
+        settings | _checkpoints(brief) | _adapters(brief) | _loss(brief) | _place(brief)
+    )
 
 
 def _checkpoints(brief: Brief) -> dict[str, Any]:
@@ -101,15 +105,15 @@ def _loss(brief: Brief) -> dict[str, Any]:
 
 
 def _adapters(brief: Brief) -> dict[str, Any]:
-    its, lora = brief.training, brief.training.lora
-    if its.method == "full":
+    training, lora = brief.training, brief.training.lora
+    if training.method == "full":
         return {}
-    four = its.method == "qlora" and its.weight_format != "int8"
+    four = training.method == "qlora" and training.weight_format != "int8"
     names = targets(brief.asked)
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "adapter": "qlora" if four else "lora",
         "load_in_4bit": four,
-        "load_in_8bit": its.weight_format == "int8",
+        "load_in_8bit": training.weight_format == "int8",
         "lora_r": lora.rank,
         "lora_alpha": 2 * lora.rank,
         "lora_dropout": lora.dropout,
@@ -119,15 +123,17 @@ def _adapters(brief: Brief) -> dict[str, Any]:
         **rates(lora),
     }
     every = names == "all-linear"
-    found |= {"lora_target_linear": True} if every else {"lora_target_modules": names}
-    return found | (_quantized(brief) if four else {})
+    settings |= (
+        {"lora_target_linear": True} if every else {"lora_target_modules": names}
+    )
+    return settings | (_quantized(brief) if four else {})
 
 
 def _quantized(brief: Brief) -> dict[str, Any]:
-    its = brief.training
+    training = brief.training
     kwargs: dict[str, Any] = {
-        "bnb_4bit_quant_type": its.weight_format,
-        "bnb_4bit_use_double_quant": its.double_quantization,
+        "bnb_4bit_quant_type": training.weight_format,
+        "bnb_4bit_use_double_quant": training.double_quantization,
     }
     if fsdp(brief):
         # Shards need weights stored in the format of all others.
@@ -141,13 +147,13 @@ def _place(brief: Brief) -> dict[str, Any]:
         return {"deepspeed": DS_FILE}
     if not fsdp(brief):
         return {}
-    given = placement(brief)["fsdp_config"]
-    block = {key.removeprefix("fsdp_"): value for key, value in given.items()}
+    shards = placement(brief)["fsdp_config"]
+    block = {key.removeprefix("fsdp_"): value for key, value in shards.items()}
     if brief.training.method == "qlora":
         # Weights that rank 0 quantises alone cannot be handed out.
         block["cpu_ram_efficient_loading"] = False
-    found = {"fsdp_version": block.pop("version"), "fsdp_config": block}
+    settings = {"fsdp_version": block.pop("version"), "fsdp_config": block}
     if replicas(brief.layout) > 1:
-        found["dp_replicate_size"] = replicas(brief.layout)
-        found["dp_shard_size"] = brief.layout.dp_shard
-    return found
+        settings["dp_replicate_size"] = replicas(brief.layout)
+        settings["dp_shard_size"] = brief.layout.dp_shard
+    return settings

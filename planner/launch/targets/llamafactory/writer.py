@@ -69,7 +69,7 @@ def arguments(brief: Brief) -> dict[str, Any]:
     """Content of train.yaml."""
     stated = states_rows(brief.training)
     neat = stated and brief.training.rows == "packed"
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "stage": "sft" if neat else "pt",
         "do_train": True,
         "finetuning_type": "full" if brief.training.method == "full" else "lora",
@@ -82,15 +82,15 @@ def arguments(brief: Brief) -> dict[str, Any]:
     if stated:
         # Stage pt packs unless told, and a token is taken off cutoff_len where told:
         # stage sft fills its rows up to it again, stage pt does not.
-        found["packing"] = neat
+        settings["packing"] = neat
     if neat:
-        found["neat_packing"] = True
+        settings["neat_packing"] = True
     if brief.weights:
-        found["model_name_or_path"] = brief.weights
+        settings["model_name_or_path"] = brief.weights
     if deepspeed(brief):
-        found["deepspeed"] = DS_FILE
-    found |= _adapters(brief) | _quantized(brief) | _trainer(brief)
-    return found | projected.written(brief.training)
+        settings["deepspeed"] = DS_FILE
+    settings |= _adapters(brief) | _quantized(brief) | _trainer(brief)
+    return settings | projected.written(brief.training)
 
 
 def _pure(brief: Brief) -> bool:
@@ -99,8 +99,8 @@ def _pure(brief: Brief) -> bool:
     Under DeepSpeed the weights become bf16 anyway, after they lay in fp32 on the GPU.
     At ZeRO 3 they are made in bf16, and LLaMA-Factory refuses the switch.
     """
-    its = brief.training
-    half = its.method == "full" and its.precision == "bf16"
+    training = brief.training
+    half = training.method == "full" and training.precision == "bf16"
     return half and stack(brief) != "hf-amp" and brief.layout.zero_stage < 3
 
 
@@ -113,26 +113,26 @@ def _trainer(brief: Brief) -> dict[str, Any]:
 def _adapters(brief: Brief) -> dict[str, Any]:
     if brief.training.method == "full":
         return {}
-    its, names = brief.training.lora, targets(brief.asked)
+    lora, names = brief.training.lora, targets(brief.asked)
     return {
-        "lora_rank": its.rank,
-        "lora_alpha": 2 * its.rank,
-        "lora_dropout": its.dropout,
+        "lora_rank": lora.rank,
+        "lora_alpha": 2 * lora.rank,
+        "lora_dropout": lora.dropout,
         "lora_target": "all" if names == "all-linear" else ",".join(names),
-        **written(its),
-        **rates(its),
+        **written(lora),
+        **rates(lora),
     }
 
 
 def _quantized(brief: Brief) -> dict[str, Any]:
-    its = brief.training
-    if its.method != "qlora":
+    training = brief.training
+    if training.method != "qlora":
         return {}
-    if its.weight_format == "int8":
+    if training.weight_format == "int8":
         return {"quantization_method": "bnb", "quantization_bit": 8}
     return {
         "quantization_method": "bnb",
         "quantization_bit": 4,
-        "quantization_type": its.weight_format,
-        "double_quantization": its.double_quantization,
+        "quantization_type": training.weight_format,
+        "double_quantization": training.double_quantization,
     }

@@ -58,8 +58,8 @@ def arguments(brief: Brief) -> dict[str, Any]:
     """Content of train.yaml."""
     family = family_of(brief.model)
     assert family is not None, "a model without a builder is a gap"
-    its = brief.layout
-    found: dict[str, Any] = {
+    layout = brief.layout
+    settings: dict[str, Any] = {
         "output_dir": "checkpoints",
         "model": _model(brief, family),
         "tokenizer": _tokenizer(brief, family),
@@ -68,8 +68,8 @@ def arguments(brief: Brief) -> dict[str, Any]:
         "dataset": _dataset(brief),
         "seed": 0,
         "shuffle": True,
-        "batch_size": its.micro_batch,
-        "gradient_accumulation_steps": its.grad_accum,
+        "batch_size": layout.micro_batch,
+        "gradient_accumulation_steps": layout.grad_accum,
         "epochs": 1,
         "max_steps_per_epoch": brief.training_steps,
         "optimizer": _optimizer(brief),
@@ -78,22 +78,22 @@ def arguments(brief: Brief) -> dict[str, Any]:
         "compile": False,
         "device": "cuda",
         "dtype": "bf16",
-        "enable_activation_checkpointing": recompute(its) == "full",
+        "enable_activation_checkpointing": recompute(layout) == "full",
         "enable_activation_offloading": False,
     }
-    return found | _of_recipe(brief) | _log()
+    return settings | _of_recipe(brief) | _log()
 
 
 def _model(brief: Brief, family: Family) -> dict[str, Any]:
     lora, method = brief.training.lora, brief.training.method
     name = family.builder if method == "full" else f"lora_{family.builder}"
-    found = {"_component_": f"{PACKAGE}.{family.builder}.{name}"}
-    found |= sizes(brief.model, family)
+    settings = {"_component_": f"{PACKAGE}.{family.builder}.{name}"}
+    settings |= sizes(brief.model, family)
     if method == "full":
-        return found
+        return settings
     asked = targets(brief.asked)
     names = [*EVERY, *MLP] if asked == "all-linear" else list(asked)
-    return found | {
+    return settings | {
         "lora_attn_modules": [ATTENTION.get(n, n) for n in EVERY if n in names],
         "apply_lora_to_mlp": bool(MLP.intersection(names)),
         "apply_lora_to_output": False,
@@ -140,31 +140,31 @@ def _dataset(brief: Brief) -> dict[str, Any]:
 
 def _optimizer(brief: Brief) -> dict[str, Any]:
     name = brief.training.optimizer
-    found: dict[str, Any] = {"_component_": OPTIMIZERS[name]}
+    settings: dict[str, Any] = {"_component_": OPTIMIZERS[name]}
     if name == "adamw":
-        found["fused"] = True
+        settings["fused"] = True
     if name == "sgd-momentum":
-        found["momentum"] = 0.9
-    return found
+        settings["momentum"] = 0.9
+    return settings
 
 
 def _of_recipe(brief: Brief) -> dict[str, Any]:
     """Settings that one recipe has and another has not."""
-    its, full = brief.layout, brief.training.method == "full"
-    found: dict[str, Any] = {"optimizer_in_bwd": False} if full else {}
+    layout, full = brief.layout, brief.training.method == "full"
+    settings: dict[str, Any] = {"optimizer_in_bwd": False} if full else {}
     if not full:
-        found["lr_scheduler"] = {
+        settings["lr_scheduler"] = {
             "_component_": "torchtune.training.lr_schedulers."
             "get_cosine_schedule_with_warmup",
             "num_warmup_steps": 20,
         }
-    if its.gpus > 1:
+    if layout.gpus > 1:
         tied = brief.model.get("tie_word_embeddings")
         tables = ["tok_embeddings"] if tied else ["tok_embeddings", "output"]
-        found["custom_sharded_layers"] = tables
-        found["fsdp_cpu_offload"] = its.offload.parameters > 0
-        found["fsdp_reshard_after_forward"] = its.zero_stage == 3
-    return found
+        settings["custom_sharded_layers"] = tables
+        settings["fsdp_cpu_offload"] = layout.offload.parameters > 0
+        settings["fsdp_reshard_after_forward"] = layout.zero_stage == 3
+    return settings
 
 
 def _log() -> dict[str, Any]:

@@ -61,35 +61,35 @@ def write(brief: Brief) -> Program:
 
 def arguments(brief: Brief) -> dict[str, Any]:
     """Content of train.yaml."""
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "dataset_train_split": "train",
         "dtype": weights(brief),
         "attn_implementation": attention(brief),
         "use_peft": brief.training.method != "full",
     }
     if brief.weights:
-        found["model_name_or_path"] = brief.weights
-    return found | _adapters(brief) | _quantized(brief) | _trainer(brief)
+        settings["model_name_or_path"] = brief.weights
+    return settings | _adapters(brief) | _quantized(brief) | _trainer(brief)
 
 
 def _trainer(brief: Brief) -> dict[str, Any]:
     """Arguments of SFTTrainer, as accelerate's own files have them."""
-    found = of_trainer(brief)
+    settings = of_trainer(brief)
     if brief.training.reference is not None:
-        found = _pairs(brief, found)
+        settings = _pairs(brief, settings)
     zero3 = deepspeed(brief) and brief.layout.zero_stage == 3
     if zero3 and brief.training.method != "full" and recompute(brief.layout) == "full":
         # SFTTrainer sets this itself, with a warning.
-        found["gradient_checkpointing_kwargs"] = {"use_reentrant": True}
+        settings["gradient_checkpointing_kwargs"] = {"use_reentrant": True}
     if any(isinstance(kind.ffn, Moe) for kind in brief.architecture.kinds):
         # Routing is priced without the loss that balances it.
-        found["router_aux_loss_coef"] = 0.0
-    return found
+        settings["router_aux_loss_coef"] = 0.0
+    return settings
 
 
-def _pairs(brief: Brief, found: dict[str, Any]) -> dict[str, Any]:
+def _pairs(brief: Brief, settings: dict[str, Any]) -> dict[str, Any]:
     """Arguments of DPOTrainer, which counts pairs where the plan counts sequences."""
-    kept = {name: its for name, its in found.items() if name not in OF_PACKING}
+    kept = {name: value for name, value in settings.items() if name not in OF_PACKING}
     return kept | {
         "per_device_train_batch_size": brief.layout.micro_batch // 2,
         "precompute_ref_log_probs": brief.training.reference == "precomputed",
@@ -100,26 +100,28 @@ def _pairs(brief: Brief, found: dict[str, Any]) -> dict[str, Any]:
 def _adapters(brief: Brief) -> dict[str, Any]:
     if brief.training.method == "full":
         return {}
-    its, names = brief.training.lora, targets(brief.asked)
+    lora, names = brief.training.lora, targets(brief.asked)
     return {
-        "lora_r": its.rank,
-        "lora_alpha": 2 * its.rank,
-        "lora_dropout": its.dropout,
+        "lora_r": lora.rank,
+        "lora_alpha": 2 * lora.rank,
+        "lora_dropout": lora.dropout,
         "lora_target_modules": [names] if isinstance(names, str) else names,
-        **written(its),
+        **written(lora),
     }
 
 
 def _quantized(brief: Brief) -> dict[str, Any]:
-    its = brief.training
-    if its.method != "qlora":
+    training = brief.training
+    if training.method != "qlora":
         return {}
-    if its.weight_format == "int8":
+    if training.weight_format == "int8":
         return {"load_in_8bit": True}
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "load_in_4bit": True,
-        "bnb_4bit_quant_type": its.weight_format,
-        "use_bnb_nested_quant": its.double_quantization,
+        "bnb_4bit_quant_type": training.weight_format,
+        "use_bnb_nested_quant": training.double_quantization,
     }
     # Shards need weights stored in the format of all others.
-    return found | ({"bnb_4bit_quant_storage": weights(brief)} if fsdp(brief) else {})
+    return settings | (
+        {"bnb_4bit_quant_storage": weights(brief)} if fsdp(brief) else {}
+    )
