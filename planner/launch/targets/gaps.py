@@ -45,18 +45,21 @@ def gaps(brief: Brief, framework: str, writer: Writer) -> tuple[Gap, ...]:
     """
     return (
         *gaps_of(brief, writer.lacks),
-        *(_losses(brief) if writer.target == "accelerate" else ()),
+        *_losses(brief, writer.target),
         *_LAYOUTS[framework](brief),
         *switch_gaps(brief, framework, SWITCHES[framework]),
     )
 
 
-def _losses(brief: Brief) -> Iterator[Gap]:
-    """Losses of torchtune, which Trainer has none of."""
-    loss = option(brief.asked, "loss", "hf")
-    if loss in ("chunked_logits", "chunked_head"):
+def _losses(brief: Brief, target: str) -> Iterator[Gap]:
+    """Losses of torchtune and LLaMA-Factory, which Trainer and TRL have not."""
+    loss, field = option(brief.asked, "loss", "hf"), "spec.stack.loss"
+    if target == "trl" and brief.training.reference and loss == "hf":
+        what = "its loss on pairs works in chunks of tokens"
+        yield Gap(what, field, loss, "chunked")
+    if target == "accelerate" and loss in ("chunked_logits", "chunked_head"):
         what = "its pieces of the logits are torchtune's"
-        yield Gap(what, "spec.stack.loss", loss, "hf, chunked, liger")
+        yield Gap(what, field, loss, "hf, chunked, liger")
 
 
 def _of_accelerate(brief: Brief) -> Iterator[Gap]:

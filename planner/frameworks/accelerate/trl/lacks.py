@@ -18,10 +18,11 @@ def trl(asked: Asked) -> Iterator[Lack]:
         (autocast_adapter_dtype).
     """
     yield from (lack for lack in accelerate(asked) if lack.field != REFERENCE)
-    if asked.training.reference is not None:
+    pairs, loss = asked.training.reference is not None, option(asked, "loss", "hf")
+    if pairs:
         yield from _pairs(asked)
-    loss = option(asked, "loss", "hf")
-    if loss != "chunked":
+    # Whole logits of pairs are priced, as LLaMA-Factory takes them: a gap of the files.
+    if loss != "chunked" and not (pairs and loss == "hf"):
         what = "its loss works in chunks of tokens, in place of the model's head"
         yield Lack(what, "spec.stack.loss", loss, "chunked")
     if asked.training.method != "full":

@@ -12,6 +12,7 @@ from planner.frameworks.accelerate.llamafactory.known import (
 )
 from planner.frameworks.accelerate.switches import true
 from planner.frameworks.accelerate.variants import asked_for
+from planner.launch.brief import Reading
 from planner.launch.shell.runs import launch_of
 from planner.launch.shell.started import Started
 from planner.launch.targets.accelerate.files import Found, block, whole
@@ -77,6 +78,10 @@ class _Reader(TrainerReader):
         yield from _unpriced(run.settings)
         yield from _by_ray(run.settings, launch_of(run.files).environment)
 
+    def reading(self, run: Run) -> Reading:
+        reading = super().reading(run)
+        return replace(reading, stack={**reading.stack, **_loss(run.settings)})
+
     def translated(self, run: Run) -> Found:
         return _translated(run.settings, run.others, run.file)
 
@@ -95,6 +100,15 @@ def _rows(settings: Settings) -> dict[str, str]:
         return {"padding": "packed"}
     packs = true(settings, "packing", absent=settings["stage"] == "pt")
     return {} if packs else {"padding": "longest"}
+
+
+def _loss(settings: Settings) -> dict[str, str]:
+    """Loss on pairs: whole logits, with Liger's kernels too.
+
+    Source: LLaMA-Factory 0.9.5 train/dpo/trainer.py, concatenated_forward;
+    model/model_utils/liger_kernel.py, require_logits.
+    """
+    return {"loss": "hf"} if settings["stage"] == "dpo" else {}
 
 
 def _translated(settings: Settings, others: Found, name: str) -> Found:

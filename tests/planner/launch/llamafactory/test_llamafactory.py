@@ -312,3 +312,11 @@ def test_a_file_of_a_trainer_alone_stays_accelerates() -> None:
     text = "per_device_train_batch_size: 1\nmax_length: 512\n"
     assert not reads({"a.yaml": text})
     assert read_texts({"a.yaml": text}, None, "a.yaml").target == "accelerate"
+
+
+@pytest.mark.parametrize("liger", [False, True])
+def test_pairs_take_whole_logits(*, liger: bool) -> None:
+    """Its DPO raises all logits to fp32, and takes Liger's fused loss for SFT alone."""
+    fields = yaml.safe_load(PUBLIC) | {"stage": "dpo", "enable_liger_kernel": liger}
+    reading = read_texts({"a.yaml": yaml.safe_dump(fields)}, None, "a.yaml")
+    assert reading.stack["loss"] == "hf"
