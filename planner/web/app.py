@@ -17,9 +17,9 @@ from planner.web.pages import FILES, KINDS, asked_page, download, form_of, live,
 from planner.web.what_if import what_if
 
 ASSETS = {
-    "frame.css": ("planner.document", "templates", "text/css"),
-    "charts.js": ("planner.document", "templates", "text/javascript"),
-    "plotly-cartesian.min.js": ("planner.document", "assets", "text/javascript"),
+    "frame.css": ("planner.report", "templates", "text/css"),
+    "charts.js": ("planner.report", "templates", "text/javascript"),
+    "plotly-cartesian.min.js": ("planner.report", "assets", "text/javascript"),
     "htmx.min.js": ("planner.web", "assets", "text/javascript"),
     "htmx-sse.min.js": ("planner.web", "assets", "text/javascript"),
     "web.css": ("planner.web", "assets", "text/css"),
