@@ -1,7 +1,6 @@
 """The run that launch scripts start: one command, or one for each open condition."""
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -35,6 +34,7 @@ from planner.launch.shell.values import (
     refuse_unset,
     unset,
 )
+from planner.launch.shell.written import written
 
 DATA = (
     "cfg",
@@ -321,7 +321,7 @@ def _alternative(
         alone=is_alone(command) and not starter,
         visible=visible,
     )
-    text = _written(command, environment, around)
+    text = written(command, environment, around)
     kept = {n: t for n, t in world.record.files.items() if not is_script(n, t)}
     kept.pop(world.name, None)
     del files
@@ -354,37 +354,6 @@ def _seen(
             refuse_unset(VISIBLE, plain(given), file=place)
         counts |= {"ranks_per_node": visible} if visible else {}
     return counts, visible
-
-
-def _written(
-    command: Command, environment: Mapping[str, str], around: Mapping[str, int]
-) -> str:
-    """Script of the command alone; unknown parts stand as expansions."""
-    options = {
-        "nodes": "--nodes",
-        "tasks": "--ntasks",
-        "tasks_per_node": "--ntasks-per-node",
-        "gpus": "--gpus",
-        "gpus_per_node": "--gpus-per-node",
-        "gpus_per_task": "--gpus-per-task",
-    }
-    head = [f"#SBATCH {options[k]}={n}\n" for k, n in around.items() if k in options]
-    before = [f"{n}={shlex.quote(v)}" for n, v in environment.items()]
-    words = ["srun"] * bool(command.tasks) + [_quoted(word) for word in command.words]
-    return "".join(["#!/bin/bash\n", *head]) + " ".join([*before, *words]) + "\n"
-
-
-def _quoted(word: str) -> str:
-    """Word as a script has to write it to mean the same."""
-    if word.startswith(LOOSE):
-        return plain(word)
-    found, at = "", 0
-    for part in PART.finditer(word):
-        before = word[at : part.start()]
-        found += (shlex.quote(before) if before else "") + f'"{part[1]}"'
-        at = part.end()
-    rest = word[at:]
-    return found + (shlex.quote(rest) if rest or not found else "")
 
 
 def _listed(world: _World, files: Mapping[str, str]) -> Iterator[Alternative]:

@@ -77,7 +77,7 @@ def golden(target: str, case: str) -> dict[str, str]:
 
 
 def kept(target: str, case: str, files: Mapping[str, str]) -> dict[str, str]:
-    """What a golden folder keeps of files: programs whole in a full example alone."""
+    """Files as a golden folder keeps them: programs whole in full examples alone."""
     if case in FULL[target]:
         return dict(files)
     return {n: digest(t) if n in PROGRAMS else t for n, t in files.items()}

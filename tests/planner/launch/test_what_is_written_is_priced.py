@@ -1,4 +1,4 @@
-"""What `planner import` writes, `planner predict` takes; else import says why not."""
+"""Jobs that `planner import` writes, `planner predict` takes, or import refuses."""
 
 from pathlib import Path
 

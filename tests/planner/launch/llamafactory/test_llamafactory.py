@@ -316,7 +316,7 @@ def test_a_file_of_a_trainer_alone_stays_accelerates() -> None:
 
 @pytest.mark.parametrize("liger", [False, True])
 def test_pairs_take_whole_logits(*, liger: bool) -> None:
-    """Its DPO raises all logits to fp32, and takes Liger's fused loss for SFT alone."""
+    """DPO raises all logits to fp32; Liger's fused loss is for SFT alone."""
     fields = yaml.safe_load(PUBLIC) | {"stage": "dpo", "enable_liger_kernel": liger}
     reading = read_texts({"a.yaml": yaml.safe_dump(fields)}, None, "a.yaml")
     assert reading.stack["loss"] == "hf"
